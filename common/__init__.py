@@ -1,0 +1,1 @@
+"""The shared core of farview: attention, training, bundles, reports and the command line."""

@@ -1,0 +1,1 @@
+"""Comparison reports: the data of a comparison, its statistics, and one HTML page that opens offline."""

@@ -1,0 +1,1 @@
+"""Data sets: cards in YAML, sources that fetch and verify, generators."""

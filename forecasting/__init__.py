@@ -1,0 +1,1 @@
+"""Forecasting: series in, models, fit, predict, compare."""

@@ -1,0 +1,1 @@
+"""Segmentation: scenes in, models, fit, predict, compare."""
