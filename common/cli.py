@@ -19,7 +19,7 @@ from common.errors import FarviewError, UsageError
 from common.progress import configure_logging
 
 ENTRY_POINT_GROUP = "farview.commands"
-OUR_PACKAGES = ("datasets", "forecasting", "segmentation")
+OUR_PACKAGES = ("datasets", "forecasting", "laboratory", "segmentation")
 
 
 class CommandFailed(click.ClickException):
@@ -86,7 +86,7 @@ def check_packages_are_ours() -> None:
         if spec is None:
             raise UsageError(f"farview's package {name!r} is missing", remedy="install farview again")
         found = Path(spec.origin).resolve().parent if spec.origin else Path(next(iter(spec.submodule_search_locations or [""])))
-        if found != home / name or not (found / "cli.py").exists():
+        if found != home / name:
             raise UsageError(
                 f"the package {name!r} found at {found} is not farview's and hides ours",
                 remedy="install farview in an environment of its own (make, pipx, or a new venv)",

@@ -1,0 +1,1 @@
+"""The laboratory: ablations, probes and a training doctor; may import everything, nothing imports it."""
