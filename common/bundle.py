@@ -122,12 +122,12 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise BundleError(f"is not JSON ({error})", where=path, remedy="copy the run folder again, or fit again") from error
+        raise BundleError(
+            f"is not JSON ({error})", where=path, remedy="copy the run folder again, or fit again"
+        ) from error
     wanted = {"format": int, "kind": str, "weights_sha256": str, "spec": dict}
     broken = [
-        key
-        for key, kind in wanted.items()
-        if not (isinstance(manifest, dict) and isinstance(manifest.get(key), kind))
+        key for key, kind in wanted.items() if not (isinstance(manifest, dict) and isinstance(manifest.get(key), kind))
     ]
     if broken:
         raise BundleError(f"lacks the keys {', '.join(broken)}", where=path, remedy="fit again")

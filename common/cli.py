@@ -30,6 +30,7 @@ class CommandFailed(click.ClickException):
         self.exit_code = exit_code
 
     def show(self, file: Any = None) -> None:
+        """Print the message on standard error."""
         click.echo(f"error: {self.format_message()}", file=file or sys.stderr)
 
 
@@ -37,6 +38,7 @@ class Command(click.Command):
     """A click command whose farview errors end as one message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except FarviewError as error:
@@ -44,7 +46,9 @@ class Command(click.Command):
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 place = f"{error.filename}: " if error.filename else ""
-                raise CommandFailed(f"{place}the disk is full; nothing was kept\n  try: free space, or another -o", 1) from error
+                raise CommandFailed(
+                    f"{place}the disk is full; nothing was kept\n  try: free space, or another -o", 1
+                ) from error
             raise
 
 
@@ -58,9 +62,11 @@ class EntryPointGroup(Group):
     """The top-level group, which loads a sub-group only when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all groups found, sorted."""
         return sorted({*super().list_commands(ctx), *_found_groups()})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the group of that name."""
         own = super().get_command(ctx, cmd_name)
         if own is not None:
             return own
@@ -85,8 +91,12 @@ def check_packages_are_ours() -> None:
         spec = importlib.util.find_spec(name)
         if spec is None:
             raise UsageError(f"farview's package {name!r} is missing", remedy="install farview again")
-        found = Path(spec.origin).resolve().parent if spec.origin else Path(next(iter(spec.submodule_search_locations or [""])))
-        if found != home / name:
+        found = (
+            Path(spec.origin).resolve().parent
+            if spec.origin
+            else Path(next(iter(spec.submodule_search_locations or [""])))
+        )
+        if found != home / name or (name == "datasets" and not (found / "cards").is_dir()):
             raise UsageError(
                 f"the package {name!r} found at {found} is not farview's and hides ours",
                 remedy="install farview in an environment of its own (make, pipx, or a new venv)",
@@ -103,7 +113,7 @@ def check_packages_are_ours() -> None:
     help="Log lines for people, or one JSON object a line.",
 )
 def farview(log_format: str) -> None:
-    """Attention models that forecast series and map land from images.
+    r"""Attention models that forecast series and map land from images.
 
     \b
     Start here:

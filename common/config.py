@@ -157,9 +157,9 @@ def _location_in_file(loc: tuple[Any, ...], tree: Any) -> tuple[Any, ...]:
     kept: list[Any] = []
     for index, part in enumerate(loc):
         is_last = index == len(loc) - 1
-        if isinstance(tree, dict) and part in tree:
-            tree = tree[part]
-        elif isinstance(tree, list) and isinstance(part, int) and part < len(tree):
+        if (isinstance(tree, dict) and part in tree) or (
+            isinstance(tree, list) and isinstance(part, int) and part < len(tree)
+        ):
             tree = tree[part]
         elif not is_last:
             continue
@@ -178,9 +178,7 @@ def _fields_at(model: Any, loc: tuple[Any, ...]) -> list[str]:
             field = candidate.model_fields.get(part) if isinstance(part, str) else None
             if field is not None:
                 following.extend(_models_in(field.annotation))
-            elif _tag_of(candidate) == part:
-                following.append(candidate)
-            elif isinstance(part, int):
+            elif _tag_of(candidate) == part or isinstance(part, int):
                 following.append(candidate)
         candidates = following
     tagged = [c for c in candidates if loc and _tag_of(c) == loc[-1]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -44,8 +43,8 @@ def atomic_path(target: Path) -> Iterator[Path]:
         yield partial
         if partial.is_dir() and target.is_dir():
             # A folder cannot be replaced in one step; the old one is moved aside first.
-            os.replace(target, scratch / "replaced")
-        os.replace(partial, target)
+            target.replace(scratch / "replaced")
+        partial.replace(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
@@ -80,9 +79,7 @@ def existing_file(path: Path, what: str) -> Path:
     if path.is_dir():
         raise InputError(f"this is a folder, but {what} must be a file", where=path)
     if not path.exists():
-        raise InputError(
-            f"there is no such file ({what})", where=path, remedy="check the path and its spelling"
-        )
+        raise InputError(f"there is no such file ({what})", where=path, remedy="check the path and its spelling")
     return path
 
 

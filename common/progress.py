@@ -50,7 +50,7 @@ def progress(description: str, total: int) -> Iterator[Callable[..., None]]:
         ``advance(n=1, note="")``: marks ``n`` more units done and shows ``note`` beside the bar.
     """
     if not sys.stderr.isatty():
-        yield lambda n=1, note="": None
+        yield lambda *_args, **_kwargs: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -1,0 +1,14 @@
+"""Attention: one module that owns the projections, one function a mechanism.
+
+Shapes, here and in the files of this package: ``B`` batch, ``H`` query heads, ``G`` key/value heads
+(``G`` divides ``H``), ``L`` query length, ``S`` key length, ``D`` head width. Every mechanism takes
+``query [B, H, L, D]``, ``key [B, G, S, D]``, ``value [B, G, S, Dv]`` and returns ``[B, H, L, Dv]``.
+Boolean masks are True where a query may attend to a key.
+"""
+
+from common.attention.full import attention_weights, full
+from common.attention.module import Attention
+from common.attention.probsparse import probsparse
+from common.attention.window2d import window2d
+
+__all__ = ["Attention", "attention_weights", "full", "probsparse", "window2d"]

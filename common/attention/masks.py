@@ -1,0 +1,84 @@
+"""Masks: checked once, merged by logical and, broadcastable to ``[B, H, L, S]``."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from common.errors import ShapeError
+
+
+def check_heads(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Check that query, key and value belong together.
+
+    Args:
+        query: ``[B, H, L, D]``.
+        key: ``[B, G, S, D]``.
+        value: ``[B, G, S, Dv]``.
+
+    Raises:
+        ShapeError: If a dimension does not fit; the message states the rule.
+    """
+    if not query.dim() == key.dim() == value.dim() == 4:
+        raise ShapeError(
+            f"query, key and value need four dimensions [B, heads, length, width], got "
+            f"{list(query.shape)}, {list(key.shape)} and {list(value.shape)}"
+        )
+    if query.shape[0] != key.shape[0] or query.shape[3] != key.shape[3] or key.shape[:3] != value.shape[:3]:
+        raise ShapeError(
+            f"query {list(query.shape)}, key {list(key.shape)} and value {list(value.shape)} do not fit",
+            remedy="query [B, H, L, D], key [B, G, S, D], value [B, G, S, Dv]",
+        )
+    if query.shape[1] % key.shape[1]:
+        raise ShapeError(
+            f"{query.shape[1]} query heads cannot share {key.shape[1]} key/value heads",
+            remedy="make the number of query heads a multiple of the number of key/value heads",
+        )
+
+
+def check_mask(mask: Tensor, *, batch: int, heads: int, queries: int, keys: int) -> Tensor:
+    """Return ``mask`` with four dimensions, broadcastable to ``[B, H, L, S]``.
+
+    Args:
+        mask: Boolean, ``[L, S]``, ``[B, 1, L, S]`` or anything broadcastable to ``[B, H, L, S]`` with two or four
+            dimensions; True where a query may attend to a key.
+        batch: ``B``.
+        heads: ``H``.
+        queries: ``L``.
+        keys: ``S``.
+
+    Raises:
+        ShapeError: If the mask is not boolean or does not broadcast.
+    """
+    if mask.dtype != torch.bool:
+        raise ShapeError(
+            f"a mask must be boolean, True where a query may attend to a key, got {mask.dtype}",
+            remedy="mask.bool(), or mask == 0 for an additive mask of zeros and -inf",
+        )
+    target = (batch, heads, queries, keys)
+    if tuple(mask.shape) == (batch, keys) and (batch, keys) != (queries, keys):
+        raise ShapeError(
+            f"mask [B, S] = {list(mask.shape)} is ambiguous as an attention mask", remedy="pass it as key_padding_mask"
+        )
+    if mask.dim() not in (2, 4) or any(
+        m not in (1, t) for m, t in zip(reversed(mask.shape), reversed(target), strict=False)
+    ):
+        raise ShapeError(
+            f"mask {list(mask.shape)} does not broadcast to [B, H, L, S] = {list(target)}",
+            remedy="give [L, S] or [B, 1, L, S]; a [B, S] mask of padded keys is key_padding_mask",
+        )
+    return mask if mask.dim() == 4 else mask[None, None]
+
+
+def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
+    """Mask ``[L, S]`` in which the queries are the last ``L`` of the ``S`` positions and see no later key."""
+    return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
+
+
+def merge(*masks: Tensor | None) -> Tensor | None:
+    """Logical and of the masks that are given; None if there are none."""
+    merged: Tensor | None = None
+    for mask in masks:
+        if mask is not None:
+            merged = mask if merged is None else merged & mask
+    return merged

@@ -1,0 +1,129 @@
+"""Positions: sinusoidal and learned tables, relative biases, and rotary by index or by elapsed time."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from common.errors import ShapeError
+
+
+def sinusoidal(positions: Tensor, dim: int, *, base: float = 10000.0) -> Tensor:
+    """Sines and cosines of a position at geometrically spaced wavelengths (Vaswani et al. 2017, 3.5).
+
+    Args:
+        positions: Any shape ``[...]``, in steps; need not be whole numbers.
+        dim: Width of the encoding, even.
+        base: Ratio of the longest to the shortest wavelength.
+
+    Returns:
+        ``[..., dim]``: entry ``2i`` is ``sin(p / base^(2i/dim))``, entry ``2i + 1`` its cosine.
+
+    Raises:
+        ShapeError: If ``dim`` is odd.
+    """
+    angles = positions.unsqueeze(-1) * _frequencies(dim, base, positions.device)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)  # [..., dim/2, 2] -> [..., dim]
+
+
+def rotate(tensor: Tensor, positions: Tensor, *, base: float = 10000.0) -> Tensor:
+    """Rotary positions (Su et al. 2021, "RoFormer"): turn each pair of features by an angle ``p * frequency``.
+
+    The product of a query and a key so turned depends on the difference of their positions alone, which is
+    exact for irregular steps when a position is an elapsed time.
+
+    Args:
+        tensor: ``[B, H, L, D]`` with ``D`` even.
+        positions: ``[L]`` or ``[B, L]``, in steps: an index, or elapsed time divided by the usual step.
+        base: Ratio of the longest to the shortest wavelength.
+
+    Returns:
+        ``[B, H, L, D]`` in the type of ``tensor``.
+
+    Raises:
+        ShapeError: If ``D`` is odd.
+    """
+    # Differences of long times would be lost in float32, so angles are computed in float64.
+    angles = positions.double().unsqueeze(-1) * _frequencies(tensor.shape[-1], base, tensor.device).double()
+    if angles.dim() == 3:
+        angles = angles.unsqueeze(1)  # [B, L, D/2] -> [B, 1, L, D/2]
+    cosine, sine = angles.cos().to(tensor.dtype), angles.sin().to(tensor.dtype)
+    even, odd = tensor[..., 0::2], tensor[..., 1::2]
+    turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), dim=-1)
+    return turned.flatten(-2)  # [B, H, L, D/2, 2] -> [B, H, L, D]
+
+
+def _frequencies(dim: int, base: float, device: torch.device) -> Tensor:
+    if dim % 2:
+        raise ShapeError(f"a width of {dim} is odd, but positions need pairs", remedy="use an even width a head")
+    return torch.exp(torch.arange(0, dim, 2, device=device) * (-math.log(base) / dim))
+
+
+class LearnedPosition(nn.Module):
+    """A table with one learned vector a position (Gehring et al. 2017).
+
+    Args:
+        length: Number of positions.
+        dim: Width.
+    """
+
+    def __init__(self, length: int, dim: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(length, dim))
+        nn.init.trunc_normal_(self.table, std=0.02)
+
+    def forward(self, length: int) -> Tensor:
+        """First ``length`` rows, ``[length, dim]``.
+
+        Raises:
+            ShapeError: If the table is shorter than ``length``.
+        """
+        if length > self.table.shape[0]:
+            raise ShapeError(f"{length} positions asked of a table of {self.table.shape[0]}")
+        return self.table[:length]
+
+
+class RelativeBias(nn.Module):
+    """A learned score for each clipped distance between key and query (Shaw et al. 2018, simplified to a bias).
+
+    Args:
+        heads: Number of query heads.
+        reach: Distances beyond this share its bias.
+    """
+
+    def __init__(self, heads: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+        self.table = nn.Parameter(torch.zeros(2 * reach + 1, heads))
+
+    def forward(self, queries: int, keys: int) -> Tensor:
+        """Bias ``[H, L, S]``; the queries are the last ``L`` of the positions when ``S`` is larger."""
+        device = self.table.device
+        place = torch.arange(queries, device=device)[:, None] + max(keys - queries, 0)
+        distance = torch.arange(keys, device=device)[None, :] - place
+        index = distance.clamp(-self.reach, self.reach) + self.reach
+        return self.table[index].permute(2, 0, 1)  # [L, S, H] -> [H, L, S]
+
+
+class RelativeBias2d(nn.Module):
+    """A learned score for each row and column offset inside a window (Liu et al. 2021, eq. 4).
+
+    Args:
+        heads: Number of query heads.
+        window: Side of the window.
+    """
+
+    def __init__(self, heads: int, window: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty((2 * window - 1) ** 2, heads))
+        nn.init.trunc_normal_(self.table, std=0.02)
+        place = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(1)
+        offset = place[:, :, None] - place[:, None, :] + window - 1  # [2, w w, w w]
+        self.register_buffer("index", offset[0] * (2 * window - 1) + offset[1], persistent=False)
+        self.index: Tensor
+
+    def forward(self) -> Tensor:
+        """Bias ``[H, window^2, window^2]``."""
+        return self.table[self.index].permute(2, 0, 1)  # [w w, w w, H] -> [H, w w, w w]
