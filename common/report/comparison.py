@@ -57,7 +57,7 @@ class Test:
         model: The model in question.
         against: The model it is held against.
         difference: Mean loss of ``model`` minus mean loss of ``against``; negative: ``model`` is better.
-        low: Lower end of the 95% interval of the difference.
+        low: Lower end of the 95% interval of the difference; ``None`` where there are too few blocks for one.
         high: Upper end.
         p: Two-sided p-value.
         p_adjusted: The same, adjusted by Holm over all tests of the comparison.
@@ -69,8 +69,8 @@ class Test:
     model: str
     against: str
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     p: float
     p_adjusted: float
     blocks: int
