@@ -11,7 +11,7 @@ import numpy as np
 
 from common.errors import ShapeError
 from common.report import scores
-from common.report.comparison import Comparison, Figure, Role, Row
+from common.report.comparison import Comparison, Figure, Metric, Role, Row
 from common.report.plotting import GREY, INK, PALETTE, iso_times, layout, lines, markers, numbers, plain, rounded
 
 # Roles differ in shape as well as in colour.
@@ -65,9 +65,7 @@ def cost_figure(comparison: Comparison) -> Figure:
         x, y = zip(*[(_fit_seconds(row), scores.mean(row, metric)) for row in frontier], strict=True)
         line = {"color": "#BBBBBB", "width": 1.5, "dash": "dot"}
         data.append(lines(x, y, line, name="not beaten on both", hoverinfo="skip"))
-    # Labels alternate above and below along the time axis, where neighbours would collide.
-    by_time = sorted(ranking, key=_fit_seconds)
-    side = {row.model: ("top center", "bottom center")[i % 2] for i, row in enumerate(by_time)}
+    side = {row.model: _label_side(row, ranking, metric) for row in ranking}
     for role, (colour, symbol) in _ROLES.items():
         rows = [row for row in ranking if row.role == role]
         if not rows:
@@ -77,7 +75,12 @@ def cost_figure(comparison: Comparison) -> Figure:
         x, y = [_fit_seconds(row) for row in rows], [scores.mean(row, metric) for row in rows]
         data.append(markers(x, y, marker, name=role, **text) | {"mode": "markers+text", "cliponaxis": False})
     look = layout("time of one fit (s)", metric.label, height=420)
-    look["xaxis"] |= {"type": "log", "dtick": 1, "range": _log_range([_fit_seconds(row) for row in ranking])}
+    look["xaxis"] |= {
+        "type": "log",
+        "dtick": 1,
+        "tickformat": ",~g",
+        "range": _log_range([_fit_seconds(row) for row in ranking]),
+    }
     corner = {"lower": " The lower left is better and cheaper.", "higher": " The upper left is better and cheaper."}
     caption = "Means over seeds. The dotted line joins the models that no other beats on both score and time."
     caption += corner.get(metric.better or "", "")
@@ -233,6 +236,16 @@ def _fit_seconds(row: Row) -> float:
     return max(row.fit_seconds, 1e-3)
 
 
+def _label_side(row: Row, rows: Sequence[Row], metric: Metric) -> str:
+    """Above or below its mark: away from the mark that is nearest along the time axis."""
+    others = [other for other in rows if other is not row]
+    if not others:
+        return "top center"
+    nearest = min(others, key=lambda other: abs(np.log(_fit_seconds(other) / _fit_seconds(row))))
+    return "top center" if (scores.mean(row, metric) or 0) >= (scores.mean(nearest, metric) or 0) else "bottom center"
+
+
 def _log_range(values: Sequence[float]) -> list[float]:
-    low, high = np.log10(min(values)), np.log10(max(values))
-    return [round(float(low) - 0.5, 3), round(float(high) + 0.5, 3)]
+    low, high = float(np.log10(min(values))), float(np.log10(max(values)))
+    margin = max(0.4, 0.13 * (high - low))  # room for the labels
+    return [round(low - margin, 3), round(high + margin, 3)]

@@ -25,7 +25,7 @@ def layout(x: str | None, y: str | None, *, height: int) -> dict[str, Any]:
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": INK},
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
-        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
+        "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         "xaxis": axis(x),
         "yaxis": axis(y),
     }

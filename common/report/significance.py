@@ -131,10 +131,8 @@ def compare_all(
 
 def _pairs(models: list[str], attention: list[str], floor: str) -> list[tuple[str, str]]:
     others = [model for model in models if model not in attention]
-    within = [(a, b) for i, a in enumerate(attention) for b in attention[i + 1 :]]
-    across = [(a, b) for a in attention for b in others]
-    to_floor = [(model, floor) for model in others if model != floor]
-    return across + within + to_floor
+    pairs = [(model, other) for i, model in enumerate(attention) for other in [*attention[i + 1 :], *others]]
+    return pairs + [(model, floor) for model in others if model != floor]
 
 
 def _mean_over_seeds(name: str, values: np.ndarray) -> np.ndarray:

@@ -19,6 +19,11 @@ class Cell:
 
 
 ABSENT = Cell("\N{EN DASH}")
+_NBSP = "\N{NO-BREAK SPACE}"
+# Blanks as wide as what they stand for: a mean without a spread stays in line with those that have one.
+_BLANK = str.maketrans(
+    dict.fromkeys("0123456789±", "\N{FIGURE SPACE}") | {".": "\N{PUNCTUATION SPACE}", " ": "\N{NO-BREAK SPACE}"}
+)
 
 
 def score_table(comparison: Comparison) -> tuple[list[str], list[list[Cell]]]:
@@ -26,7 +31,7 @@ def score_table(comparison: Comparison) -> tuple[list[str], list[list[Cell]]]:
     floor = scores.floor_row(comparison)
     columns = [_score_column(comparison.rows, metric) for metric in comparison.metrics]
     headings = ["Model", "Role", *(_heading(metric) for metric in comparison.metrics)]
-    headings += ["Gain on floor (%)", "Parameters", "Fit (s)", "Predict (s)"]
+    headings += [f"Gain{_NBSP}(%)", "Parameters", f"Fit{_NBSP}(s)", f"Predict{_NBSP}(s)"]
     rows = [
         [
             Cell(row.model),
@@ -67,7 +72,7 @@ def summary_text(comparison: Comparison) -> str:
 
 
 def _heading(metric: Metric) -> str:
-    return metric.label + {"lower": " ↓", "higher": " ↑", None: ""}[metric.better]
+    return metric.label + {"lower": f"{_NBSP}↓", "higher": f"{_NBSP}↑", None: ""}[metric.better]
 
 
 def _score_column(rows: tuple[Row, ...], metric: Metric) -> list[Cell]:
@@ -79,14 +84,13 @@ def _score_column(rows: tuple[Row, ...], metric: Metric) -> list[Cell]:
     best = {"lower": min, "higher": max, None: lambda _: None}[metric.better](known)
     # Models that read the same are marked the same: a difference that is not shown is not a difference.
     best_text = None if best is None else scores.number(best, places)
+    spreads = [scores.spread(row, metric) for row in rows]
+    tails = ["" if spread is None else f" ± {scores.number(spread, places)}" for spread in spreads]
+    blank = max(tails, key=len).translate(_BLANK)
     cells = []
-    for row, mean in zip(rows, means, strict=True):
-        if mean is None:
-            cells.append(ABSENT)
-            continue
-        text, spread = scores.number(mean, places), scores.spread(row, metric)
-        shown = text if spread is None else f"{text} ± {scores.number(spread, places)}"
-        cells.append(Cell(shown, text == best_text))
+    for mean, tail in zip(means, tails, strict=True):
+        text = ABSENT.text if mean is None else scores.number(mean, places)
+        cells.append(Cell(text + (tail or blank), text == best_text))
     return cells
 
 
@@ -117,4 +121,4 @@ def _test_row(test: Test) -> list[Cell]:
 
 def _duration(seconds: float) -> str:
     """Seconds with three significant digits: all of a column in one unit, to be compared by eye."""
-    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:.3g}"
+    return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:#.3g}"

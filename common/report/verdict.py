@@ -45,7 +45,7 @@ class _Duel:
         by = "" if change is None else f"{abs(change):.1f}% "
         stand = f"{by}better than" if self.ahead else "level with" if ours == theirs else f"{by}worse than"
         figures = f"{scores.number(ours, places)} against {scores.number(theirs, places)}"
-        head = f"{self.attention.model} is {stand} {rival}, {self.rival.model}, on {self.metric.label} ({figures})"
+        head = f"{self.attention.model} is {stand} {rival}, {self.rival.model}, on {self.metric.label}, {figures}"
         return f"{head}; {self._support()}."
 
     def _support(self) -> str:
