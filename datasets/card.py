@@ -125,7 +125,7 @@ class Card(Config):
         task: ``forecast`` or ``segment``.
         size: Rows and steps, or pixels and scenes, in words.
         licence: As stated where it is published.
-        homepage: Where it is published.
+        homepage: Where it is published; none for what is generated.
         folder: Its folder below ``FARVIEW_DATA``.
         columns: Columns of a table and their meaning.
         bands: Bands of each raster, by file or modality.
@@ -143,7 +143,7 @@ class Card(Config):
     task: Literal["forecast", "segment"]
     size: str
     licence: str
-    homepage: str
+    homepage: str | None = None
     folder: RelativePath | None = None
     columns: dict[str, str] = Field(default_factory=dict)
     bands: dict[str, str] = Field(default_factory=dict)

@@ -20,7 +20,7 @@ def render(name: str) -> str:
         "task": card.task,
         "size": card.size,
         "licence": card.licence,
-        "homepage": card.homepage,
+        **({"homepage": card.homepage} if card.homepage else {}),
         "split": card.split,
     }
     sections = [

