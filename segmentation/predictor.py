@@ -1,0 +1,119 @@
+"""A trained model with all that is needed to use it, to and from a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from common.bundle import MANIFEST, Bundle, read_bundle
+from common.errors import BundleError
+from segmentation.classes import LandClass
+from segmentation.inputs import Statistics, stack
+from segmentation.models import build_model
+from segmentation.scene import Band, Image, Modality
+
+KIND = "segment"
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A model and how its inputs are made.
+
+    Attributes:
+        name: Name of the model.
+        options: Its ``kind`` and arguments, as in the configuration.
+        modalities: In the order the model takes them; the first is the primary one, whose grid is the map's.
+        statistics: Of each modality.
+        classes: In the order of the model's channels.
+        model: The network.
+    """
+
+    name: str
+    options: dict[str, Any]
+    modalities: tuple[Modality, ...]
+    statistics: dict[str, Statistics]
+    classes: tuple[LandClass, ...]
+    model: nn.Module
+
+    @property
+    def reference(self) -> str:
+        """The primary modality."""
+        return self.modalities[0].name
+
+    @torch.inference_mode()
+    def probabilities(self, tiles: Sequence[Mapping[str, Image]]) -> NDArray[np.float32]:
+        """Class probabilities ``[B, classes, H, W]`` of tiles of one size."""
+        device = next((tensor.device for tensor in self.model.state_dict().values()), torch.device("cpu"))
+        inputs = stack(tiles, self.statistics)
+        images = {name: image.to(device) for name, image in inputs.images.items()}
+        available = {name: mask.to(device) for name, mask in inputs.available.items()}
+        return self.model(images, available).float().softmax(dim=1).cpu().numpy()
+
+    def spec(self) -> dict[str, Any]:
+        """Everything but the weights, as plain JSON data."""
+        return {
+            "name": self.name,
+            "model": self.options,
+            "modalities": [asdict(modality) for modality in self.modalities],
+            "statistics": {name: asdict(each) for name, each in self.statistics.items()},
+            "classes": [each._asdict() for each in self.classes],
+        }
+
+
+def untrained(
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    modalities: tuple[Modality, ...],
+    statistics: dict[str, Statistics],
+    classes: tuple[LandClass, ...],
+) -> Predictor:
+    """A predictor whose model has random weights."""
+    model = build_model(
+        options["kind"],
+        bands={modality.name: len(modality.bands) for modality in modalities},
+        classes=len(classes),
+        options={key: value for key, value in options.items() if key != "kind"},
+    )
+    return Predictor(name, dict(options), modalities, statistics, classes, model.eval())
+
+
+def load_predictor(run: Path) -> Predictor:
+    """Read a run folder that ``fit`` wrote.
+
+    Raises:
+        BundleError: If it is no such folder, or is damaged.
+    """
+    bundle = read_bundle(run, KIND)
+    try:
+        predictor = _from_spec(bundle)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BundleError(
+            f"the description of the model cannot be used ({type(error).__name__}: {error})",
+            where=run / MANIFEST,
+            remedy="copy the run folder again, or fit again",
+        ) from error
+    bundle.load_into(predictor.model)
+    return predictor
+
+
+def _from_spec(bundle: Bundle) -> Predictor:
+    spec = bundle.spec
+    return untrained(
+        spec["name"],
+        spec["model"],
+        modalities=tuple(
+            Modality(**{**each, "bands": tuple(Band(*band) for band in each["bands"])}) for each in spec["modalities"]
+        ),
+        statistics={
+            name: Statistics(tuple(each["mean"]), tuple(each["std"])) for name, each in spec["statistics"].items()
+        },
+        classes=tuple(LandClass(**each) for each in spec["classes"]),
+    )
