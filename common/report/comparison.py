@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -35,7 +36,8 @@ class Row:
     Attributes:
         model: Its name.
         role: Attention model, baseline, or the floor that everything is held against.
-        scores: One dictionary a seed, metric name to value.
+        scores: One dictionary a seed, metric name to value; a score that is missing or not finite counts as
+            absent, and the verdict says so.
         parameters: Number of trained parameters.
         fit_seconds: Wall-clock time of one fit, mean over seeds.
         predict_seconds: Wall-clock time to predict the test set, mean over seeds.
@@ -118,8 +120,13 @@ class Comparison:
     provenance: dict[str, str] = field(default_factory=dict)
 
     def write(self, path: Path) -> None:
-        """Write as JSON, to be read back by :meth:`read`."""
-        write_json(path, asdict(self))
+        """Write as JSON, to be read back by :meth:`read`; scores that are not finite are left out."""
+        tree = asdict(self)
+        for row in tree["rows"]:
+            row["scores"] = [
+                {name: score for name, score in scores.items() if math.isfinite(score)} for scores in row["scores"]
+            ]
+        write_json(path, tree)
 
     @classmethod
     def read(cls, path: Path) -> Comparison:

@@ -246,6 +246,6 @@ def _label_side(row: Row, rows: Sequence[Row], metric: Metric) -> str:
 
 
 def _log_range(values: Sequence[float]) -> list[float]:
-    low, high = float(np.log10(min(values))), float(np.log10(max(values)))
+    low, high = float(np.log10(min(values, default=1.0))), float(np.log10(max(values, default=1.0)))
     margin = max(0.4, 0.13 * (high - low))  # room for the labels
     return [round(low - margin, 3), round(high + margin, 3)]

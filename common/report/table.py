@@ -120,5 +120,7 @@ def _test_row(test: Test) -> list[Cell]:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds with three significant digits: all of a column in one unit, to be compared by eye."""
+    """Seconds to about three significant digits: all of a column in one unit, to be compared by eye."""
+    if seconds < 1:
+        return f"{seconds:.3f}" if seconds >= 0.001 else "< 0.001"
     return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:#.3g}"

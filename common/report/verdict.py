@@ -90,7 +90,7 @@ def verdict(comparison: Comparison) -> tuple[str, ...]:
         duels["the best baseline"] = _duel(comparison, attention[0], baselines[0])
     if floor:
         duels["the floor"] = _duel(comparison, attention[0], floor)
-    rival = baselines[0] if baselines else ranking[0] if floor is None else floor
+    rival = next(iter(duels.values())).rival
     sentences = [_headline(duels, rival)]
     sentences += [duel.sentence(name) for name, duel in duels.items()]
     if ranking[0] is not attention[0]:
@@ -102,7 +102,7 @@ def verdict(comparison: Comparison) -> tuple[str, ...]:
             f"{attention[0].model} is the best of {len(attention)} attention models by its test score; "
             "the adjusted p-values allow for that choice."
         )
-    return tuple(sentences)
+    return (*sentences, *_absent(comparison.rows, metric))
 
 
 def _duel(comparison: Comparison, attention: Row, rival: Row) -> _Duel:
@@ -113,6 +113,8 @@ def _duel(comparison: Comparison, attention: Row, rival: Row) -> _Duel:
 
 def _headline(duels: dict[str, _Duel], rival: Row) -> str:
     outcomes = {duel.outcome for duel in duels.values()}
+    if outcomes == {"better"} and rival.role == "floor":
+        return "Attention is better than the floor here; there is no baseline to hold it against."
     if outcomes == {"better"}:
         return "Attention is better here; whether the gain is worth the bill below is for its user to say."
     if "worse" in outcomes:
@@ -157,6 +159,16 @@ def _seeds(attention: Row, rival: Row, metric: Metric) -> str:
     apart = max(ours) < min(theirs) or max(theirs) < min(ours)
     overlap = "do not overlap" if apart else "overlap, so that another seed could turn the order"
     return f"Over {len(ours)} seeds, the scores of {attention.model} and those of {rival.model} {overlap}."
+
+
+def _absent(rows: tuple[Row, ...], metric: Metric) -> list[str]:
+    """A mean over the seeds that went well must not hide those that did not."""
+    counts = [(row.model, len(row.scores) - len(scores.values(row, metric)), len(row.scores)) for row in rows]
+    return [
+        f"{model} has no finite {metric.label} for {absent} of {total} seeds, and its figures leave them out."
+        for model, absent, total in counts
+        if absent
+    ]
 
 
 def _times(ratio: float) -> str:
