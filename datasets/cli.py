@@ -18,9 +18,7 @@ def datasets() -> None:
 def list_() -> None:
     """Print all data sets, one a line.
 
-    \b
-    Example:
-      farview datasets list
+    Example: farview datasets list
     """
     from datasets import card_names, load_card
 
@@ -37,9 +35,7 @@ def list_() -> None:
 def show(name: str) -> None:
     """Print what is known of the data set NAME.
 
-    \b
-    Example:
-      farview datasets show hourly-electricity
+    Example: farview datasets show hourly-electricity
     """
     from datasets.show import render
 
@@ -55,9 +51,7 @@ def get(name: str, output: Path | None) -> None:
     Files under the folder that FARVIEW_DATA names are used instead of being fetched; downloads are kept
     in FARVIEW_CACHE, or in the cache folder of the operating system.
 
-    \b
-    Example:
-      farview datasets get hourly-electricity -o data/electricity
+    Example: farview datasets get hourly-electricity -o data/electricity
     """
     from datasets import get as get_dataset
 

@@ -141,7 +141,9 @@ def _retrieve(address: str, known: str, name: str, downloader: Any = None) -> Pa
             remedy="set FARVIEW_CACHE to a folder of yours",
         ) from error
     except RequestException as error:
-        raise DatasetError(f"cannot be fetched ({error})", where=address, remedy=OFFLINE) from error
+        # A failed connection is wrapped in the count of retries; the reason inside is what a user can act on.
+        reason = getattr(error.args[0], "reason", error) if error.args else error
+        raise DatasetError(f"cannot be fetched ({reason})", where=address, remedy=OFFLINE) from error
 
 
 def _pip_download(address: str, output_file: str, _pooch: object) -> None:
