@@ -162,13 +162,12 @@ def map_figure(
         left = i * (width + gap)
         data.append({"type": "image", "source": _png(panel, colours), "hoverinfo": "skip", "zsmooth": False})
         data[-1] |= {"xaxis": f"x{axis}", "yaxis": f"y{axis}"}
-        hidden = {"visible": False, "constrain": "domain"} | ({"matches": "x"} if i else {})
-        look[f"xaxis{axis}"] = hidden | {
-            "domain": [round(left, 4), round(left + width, 4)],
-            "range": [-0.5, cols - 0.5],
-        }
-        hidden |= {"scaleanchor": f"x{axis}", "constraintoward": "top"} | ({"matches": "y"} if i else {})
-        look[f"yaxis{axis}"] = hidden | {"range": [rows - 0.5, -0.5], "anchor": f"x{axis}"}
+        # Square pixels are asked for once, in the first panel: the others match its axes.
+        bare = {"visible": False, "constrain": "domain"}
+        across = {"domain": [round(left, 4), round(left + width, 4)], "range": [-0.5, cols - 0.5]}
+        down = {"anchor": f"x{axis}", "range": [rows - 0.5, -0.5], "constraintoward": "top"}
+        look[f"xaxis{axis}"] = bare | across | ({"matches": "x"} if i else {})
+        look[f"yaxis{axis}"] = bare | down | ({"matches": "y", "scaleanchor": False} if i else {"scaleanchor": "x"})
         heading_at = {"xref": f"x{axis} domain", "yref": f"y{axis} domain", "x": 0, "y": 1, "yanchor": "bottom"}
         look["annotations"].append({"text": plain(heading), "showarrow": False, "xanchor": "left"} | heading_at)
     for name, colour in zip(names, colours, strict=True):
