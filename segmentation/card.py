@@ -52,7 +52,7 @@ def card(
         "## Limits",
         "",
         "- The validation score chose the weights; the test score is of ground that had no part in any choice.",
-        "- Inputs must be in the units of the training files; nothing corrects another sensor, season or processing level.",
+        "- Inputs must be in the units of the training files; nothing corrects another sensor, season or level.",
         "- Scores are over labelled pixels, and say nothing of unlabelled ground.",
         "",
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -68,7 +68,7 @@ class DataConfig(Config):
     """
 
     scenes: Annotated[list[SceneConfig], Field(min_length=1)]
-    modalities: dict[str, ModalityConfig] = {}
+    modalities: dict[str, ModalityConfig] = Field(default_factory=dict)
     reference: str | None = None
     classes: Annotated[list[ClassConfig], Field(min_length=2)] | None = None
     unlabelled: int = 255
@@ -242,9 +242,11 @@ class CompareConfig(Config):
         block: Side in pixels of the squares whose error rates the paired test compares.
     """
 
-    baselines: dict[str, ModelConfig] = {"unet": UNetConfig(), "pixel-boosting": PixelBoostingConfig()}
-    seeds: Annotated[list[int], Field(min_length=1)] = [0]
-    block: Annotated[int, Field(ge=1)] = 32
+    baselines: dict[Annotated[str, Field(pattern=r"^\w[\w.+-]*$")], ModelConfig] = Field(
+        default_factory=lambda: {"unet": UNetConfig(), "pixel-boosting": PixelBoostingConfig()}
+    )
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
+    block: Annotated[int, Field(ge=1)] = 64
 
 
 class SegmentConfig(Config):
@@ -253,8 +255,7 @@ class SegmentConfig(Config):
     Attributes:
         data: Scenes.
         split: Ground for training, validation and test.
-        tile: Side in pixels of training tiles, and of the tiles that scores are computed with.
-        overlap: Pixels shared by neighbouring tiles in scoring.
+        tile: Side in pixels of the training tiles.
         model: The model.
         training: The training budget.
         seed: Seed of everything that is drawn by ``fit``.
@@ -264,16 +265,15 @@ class SegmentConfig(Config):
     data: DataConfig
     split: SplitConfig = SplitConfig()
     tile: Annotated[int, Field(ge=16)] = 128
-    overlap: Annotated[int, Field(ge=0)] = 32
     model: ModelConfig = SwinFusionConfig()
     training: TrainingConfig = TrainingConfig()
     seed: int = 0
     compare: CompareConfig = CompareConfig()
 
     @model_validator(mode="after")
-    def _tiles_fit(self) -> SegmentConfig:
-        if self.overlap >= self.tile:
-            raise ValueError(f"overlap {self.overlap} must be smaller than tile {self.tile}")
+    def _names_differ(self) -> SegmentConfig:
+        if self.model.kind in self.compare.baselines:
+            raise ValueError(f"compare.baselines has a model named {self.model.kind!r}, like the model itself")
         return self
 
 
@@ -297,8 +297,3 @@ def load_segment_config(path: Path, overrides: tuple[str, ...] = ()) -> SegmentC
     ]
     data = config.data.model_copy(update={"scenes": scenes})
     return config.model_copy(update={"data": data})
-
-
-def model_arguments(model: ModelConfig) -> dict[str, Any]:
-    """The configuration of a model as plain arguments, ``kind`` included."""
-    return model.model_dump(mode="json")

@@ -61,21 +61,22 @@ def score(confusion: NDArray[np.int64]) -> Scores:
     )
 
 
-def block_errors(labels: NDArray[np.uint8], predicted: NDArray[np.uint8], block: int) -> NDArray[np.float64]:
-    """Share of wrong pixels in each square of ``block`` pixels, row by row, NaN where none is labelled.
+def block_errors(labels: NDArray[np.uint8], predicted: NDArray[np.uint8], block: int) -> NDArray[np.int64]:
+    """Count wrong and labelled pixels in each square of the map that holds any label, row by row.
 
     Args:
         labels: ``[height, width]``, 255 where unlabelled.
         predicted: ``[height, width]``.
         block: Side of a square in pixels; those at the lower and right border may be smaller.
+
+    Returns:
+        ``[squares, 2]``.
     """
     labelled = labels != NODATA
-    wrong = labelled & (labels != predicted)
-    rows = np.arange(0, labels.shape[0], block)
-    columns = np.arange(0, labels.shape[1], block)
-
-    def total(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-        return np.add.reduceat(np.add.reduceat(mask.astype(np.int64), rows, axis=0), columns, axis=1)
-
-    with np.errstate(invalid="ignore"):
-        return (total(wrong) / total(labelled)).ravel()
+    rows, columns = (np.arange(0, size, block) for size in labels.shape)
+    counts = [
+        np.add.reduceat(np.add.reduceat(mask.astype(np.int64), rows, axis=0), columns, axis=1).ravel()
+        for mask in (labelled & (labels != predicted), labelled)
+    ]
+    squares = np.stack(counts, axis=1)
+    return squares[squares[:, 1] > 0]

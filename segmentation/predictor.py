@@ -110,7 +110,7 @@ def _from_spec(bundle: Bundle) -> Predictor:
         spec["name"],
         spec["model"],
         modalities=tuple(
-            Modality(**{**each, "bands": tuple(Band(*band) for band in each["bands"])}) for each in spec["modalities"]
+            Modality(**{**each, "bands": tuple(Band(**band) for band in each["bands"])}) for each in spec["modalities"]
         ),
         statistics={
             name: Statistics(tuple(each["mean"]), tuple(each["std"])) for name, each in spec["statistics"].items()

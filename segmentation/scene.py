@@ -29,7 +29,8 @@ from segmentation.tiles import Box
 VALID = 255  # GDAL masks: 0 is masked, 255 is valid, between lies a partly covered pixel
 
 
-class Band(NamedTuple):
+@dataclass(frozen=True)
+class Band:
     """A band of a file: its description, where the file has one, and its index from 1."""
 
     name: str | None

@@ -32,7 +32,9 @@ def split_area(
     Raises:
         ConfigError: If a strip would be empty.
     """
-    parts = [(part, share / repeat) for _ in range(repeat) for part, share in fractions.items() if share > 0]
+    parts: list[tuple[Part, float]] = [
+        (part, share / repeat) for _ in range(repeat) for part, share in fractions.items() if share > 0
+    ]
     start, size = (area.column, area.width) if axis == "columns" else (area.row, area.height)
     strips: dict[Part, list[Box]] = {"train": [], "validation": [], "test": []}
     done = 0.0

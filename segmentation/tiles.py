@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +124,7 @@ class RowBand:
         return rows[i], complete
 
 
-def pad_to_tile(values: NDArray[np.generic], tile: int) -> NDArray[np.generic]:
+def pad_to_tile(values: NDArray[Any], tile: int) -> NDArray[Any]:
     """Fill ``[..., height, width]`` up to a tile by reflection, below and to the right."""
     missing = [max(0, tile - size) for size in values.shape[-2:]]
     if not any(missing):

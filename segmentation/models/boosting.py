@@ -56,7 +56,7 @@ class PixelBoosting(nn.Module):
             weights: Weight of each pixel, ``[N]``.
             seed: Seed of the binning.
         """
-        booster = HistGradientBoostingClassifier(
+        booster: Any = HistGradientBoostingClassifier(
             max_iter=self.iterations,
             max_leaf_nodes=self.leaves,
             max_depth=DEPTH,

@@ -25,11 +25,12 @@ class PyramidDecoder(nn.Module):
 
     def __init__(self, widths: Sequence[int], *, bands: int, width: int, classes: int) -> None:
         super().__init__()
-        self.norms = nn.ModuleList(nn.LayerNorm(channels) for channels in widths)
-        self.lateral = nn.ModuleList(nn.Conv2d(channels, width, 1) for channels in widths)
-        self.smooth = nn.Sequential(nn.Conv2d(width, width, 3, padding=1), nn.GroupNorm(1, width), nn.GELU())
+        self.lateral = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(channels), nn.Linear(channels, width)) for channels in widths
+        )
+        self.smooth = nn.Sequential(nn.Conv2d(width, width // 2, 3, padding=1), nn.GroupNorm(1, width // 2), nn.GELU())
         self.pixels = nn.Sequential(nn.Conv2d(bands, width // 2, 3, padding=1), nn.GELU())
-        self.head = nn.Sequential(nn.Conv2d(width + width // 2, width, 1), nn.GELU(), nn.Conv2d(width, classes, 1))
+        self.head = nn.Sequential(nn.Conv2d(width, width, 1), nn.GELU(), nn.Conv2d(width, classes, 1))
 
     def forward(self, stages: Sequence[Tensor], image: Tensor) -> Tensor:
         """Predict.
@@ -41,8 +42,8 @@ class PyramidDecoder(nn.Module):
         Returns:
             Logits ``[B, classes, H, W]``.
         """
-        parts = zip(self.lateral, self.norms, stages, strict=True)
-        levels = [lateral(norm(stage).permute(0, 3, 1, 2)) for lateral, norm, stage in parts]  # [B, width, h, w]
+        laterals = zip(self.lateral, stages, strict=True)
+        levels = [lateral(stage).permute(0, 3, 1, 2) for lateral, stage in laterals]  # [B, h, w, C] -> [B, width, h, w]
         features = levels.pop()
         while levels:
             finer = levels.pop()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import max_pool2d, pad
+from torch.nn.functional import avg_pool2d, max_pool2d, pad
 
 from segmentation.models.decoder import PyramidDecoder
 from segmentation.models.encoder import SwinEncoder
@@ -44,13 +44,12 @@ class SwinFusion(nn.Module):
         self.primary, *self.others = bands
         self.patch = patch
         self.modality_dropout = modality_dropout
-        self.encoders = nn.ModuleDict(
-            {
-                name: SwinEncoder(count, patch=patch, **(primary if name == self.primary else secondary))
-                for name, count in bands.items()
-            }
-        )
-        widths = {name: encoder.widths for name, encoder in self.encoders.items()}
+        encoders = {
+            name: SwinEncoder(count, patch=patch, **(primary if name == self.primary else secondary))
+            for name, count in bands.items()
+        }
+        widths = {name: encoder.widths for name, encoder in encoders.items()}
+        self.encoders = nn.ModuleDict(encoders)
         self.stages = len(widths[self.primary])
         self.fusions = nn.ModuleList(
             StageFusion(
@@ -78,12 +77,13 @@ class SwinFusion(nn.Module):
         margin = (0, -width % stride, 0, -height % stride)
         images = {name: pad(image, margin) for name, image in images.items()}
         there = {name: self._patches(pad(self._hide(name, mask), margin)) for name, mask in available.items()}
-        tokens = {name: self.encoders[name].tokens(images[name], there[name]) for name in self.encoders}
+        encoders = {name: cast("SwinEncoder", encoder) for name, encoder in self.encoders.items()}
+        tokens = {name: encoder.tokens(images[name], there[name]) for name, encoder in encoders.items()}
         features = []
         for stage in range(self.stages):
             if stage:
                 there = {name: _halved(mask) for name, mask in there.items()}
-            tokens = {name: self.encoders[name].stage(stage, tokens[name]) for name in tokens}
+            tokens = {name: encoder.stage(stage, tokens[name]) for name, encoder in encoders.items()}
             if self.others:
                 others = {name: tokens[name] for name in self.others}
                 tokens[self.primary] = self.fusions[stage](tokens[self.primary], others, there)
@@ -99,7 +99,7 @@ class SwinFusion(nn.Module):
 
     def _patches(self, available: Tensor) -> Tensor:
         """Availability of tokens, ``[B, h, w]``: a token has data where more than half of its patch has."""
-        share = torch.nn.functional.avg_pool2d(available.float(), self.patch)  # [B, 1, H, W] -> [B, 1, h, w]
+        share = avg_pool2d(available.float(), self.patch)  # [B, 1, H, W] -> [B, 1, h, w]
         return share[:, 0] > 0.5
 
 
