@@ -27,7 +27,7 @@ class CommandFailed(click.ClickException):
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.exit_code = exit_code  # pyright: ignore[reportAttributeAccessIssue] - click reads it from the instance
 
     def show(self, file: Any = None) -> None:
         """Print the message on standard error."""
@@ -113,7 +113,7 @@ def check_packages_are_ours() -> None:
     help="Log lines for people, or one JSON object a line.",
 )
 def farview(log_format: str) -> None:
-    r"""Attention models that forecast series and map land from images.
+    """Attention models that forecast series and map land from images.
 
     \b
     Start here:

@@ -1,0 +1,157 @@
+"""Configuration of a forecasting job, as read from YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
+
+from common.config import Config
+
+Share = Annotated[float, Field(ge=0)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Level = Annotated[float, Field(gt=0, lt=100)]
+
+
+class DataConfig(Config):
+    """Where the series are and how their file is laid out."""
+
+    path: Path
+    layout: Literal["long", "wide"] = "long"
+    id: str | None = None
+    time: str = "ds"
+    target: str = "y"
+    channels: tuple[str, ...] | None = None
+    time_format: str | None = None
+    timezone: str | None = None
+    duplicates: Literal["error", "mean", "last"] = "error"
+
+    @model_validator(mode="after")
+    def _layout_fits(self) -> DataConfig:
+        if self.layout == "long" and self.channels is not None:
+            raise ValueError("channels are for layout wide; a long file has one target")
+        if self.layout == "wide" and self.id is not None:
+            raise ValueError("id is for layout long; in a wide file the columns name the series")
+        return self
+
+
+class SplitConfig(Config):
+    """Share of each series' last rows, or from 1 on their number."""
+
+    validation: Share = 0.15
+    test: Share = 0.15
+
+    @model_validator(mode="after")
+    def _leaves_rows(self) -> SplitConfig:
+        if self.validation < 1 and self.test < 1 and self.validation + self.test >= 1:
+            raise ValueError("validation and test together leave no rows to train on")
+        return self
+
+
+class InformerConfig(Config):
+    """Settings of the attention model."""
+
+    kind: Literal["informer"] = "informer"
+    dim: PositiveInt = 64
+    heads: PositiveInt = 4
+    layers: PositiveInt = 2
+    patch: PositiveInt = 8
+    factor: PositiveFloat = 5.0
+    dropout: Rate = 0.1
+    period_table: bool = True
+    linear: bool = True
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> InformerConfig:
+        if self.dim % (2 * self.heads):
+            raise ValueError(f"dim must be a multiple of 2 * heads = {2 * self.heads}, for pairs of rotary features")
+        return self
+
+
+class LSTMConfig(Config):
+    """Settings of the recurrent baseline."""
+
+    kind: Literal["lstm"] = "lstm"
+    dim: PositiveInt = 64
+    layers: PositiveInt = 1
+    dropout: Rate = 0.0
+    period_table: bool = True
+
+
+class TCNConfig(Config):
+    """Settings of the convolutional baseline."""
+
+    kind: Literal["tcn"] = "tcn"
+    dim: PositiveInt = 32
+    kernel: Annotated[int, Field(ge=2)] = 3
+    dropout: Rate = 0.0
+    period_table: bool = True
+
+
+class RidgeConfig(Config):
+    """Settings of the linear baseline; its penalty is chosen on validation."""
+
+    kind: Literal["ridge"] = "ridge"
+    period_table: bool = True
+
+
+class SeasonalNaiveConfig(Config):
+    """The floor has no settings: its season is chosen on validation."""
+
+    kind: Literal["seasonal-naive"] = "seasonal-naive"
+
+
+ModelConfig = Annotated[
+    InformerConfig | LSTMConfig | TCNConfig | RidgeConfig | SeasonalNaiveConfig, Field(discriminator="kind")
+]
+
+
+class TrainingConfig(Config):
+    """How networks are trained; what has a closed form does not use it."""
+
+    steps: PositiveInt = 1000
+    batch_size: PositiveInt = 64
+    learning_rate: PositiveFloat = 1e-3
+    weight_decay: Annotated[float, Field(ge=0)] = 0.01
+    warmup: Annotated[int, Field(ge=0)] = 50
+    validate_every: PositiveInt = 100
+    patience: PositiveInt = 5
+    loss: Literal["mae", "mse"] = "mae"
+
+
+class CompareConfig(Config):
+    """Which models are held against each other, and how often each is trained."""
+
+    models: tuple[ModelConfig, ...] = (
+        InformerConfig(),
+        LSTMConfig(),
+        TCNConfig(),
+        RidgeConfig(),
+        SeasonalNaiveConfig(),
+    )
+    seeds: Annotated[tuple[int, ...], Field(min_length=1)] = (0,)
+
+    @field_validator("models")
+    @classmethod
+    def _floor_is_there(cls, models: tuple[ModelConfig, ...]) -> tuple[ModelConfig, ...]:
+        kinds = [model.kind for model in models]
+        if len(set(kinds)) < len(kinds):
+            raise ValueError("each kind of model can stand once")
+        if "seasonal-naive" not in kinds:
+            raise ValueError("seasonal-naive must be among the models: it is the floor all are held against")
+        return models
+
+
+class ForecastConfig(Config):
+    """A forecasting job."""
+
+    data: DataConfig
+    lookback: PositiveInt
+    horizon: PositiveInt
+    levels: Annotated[tuple[Level, ...], Field(min_length=1)] = (80, 95)
+    split: SplitConfig = SplitConfig()
+    model: ModelConfig = InformerConfig()
+    training: TrainingConfig = TrainingConfig()
+    compare: CompareConfig = CompareConfig()
+    seed: Annotated[int, Field(ge=0)] = 0

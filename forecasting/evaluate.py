@@ -1,0 +1,81 @@
+"""Errors of a fitted forecaster on every window of a part of the rows."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from forecasting.fit import INFERENCE_BATCH, Forecaster
+from forecasting.series import Panel
+from forecasting.windows import Rows, Windows, origins_within
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Errors on scaled values.
+
+    Attributes:
+        scores: ``mae``, ``rmse``, and ``coverage-80`` and the like in percent, over all observed targets.
+        losses: Mean absolute error at each origin time, the series averaged, ``[T]`` in order of time.
+        by_horizon: Mean absolute error at each step ahead, ``[H]``.
+        windows: Number of windows.
+        seconds: Wall-clock time to forecast them all.
+    """
+
+    scores: dict[str, float]
+    losses: np.ndarray
+    by_horizon: np.ndarray
+    windows: int
+    seconds: float
+
+
+@torch.no_grad()
+def evaluate(forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.ndarray) -> Evaluation:
+    """Forecast every window whose targets lie in ``[first, stop)`` of their series, stride 1, none dropped.
+
+    Args:
+        forecaster: A model fitted on this panel.
+        panel: The series.
+        first: ``[series]``, first row to forecast.
+        stop: ``[series]``, row after the last.
+
+    Returns:
+        The errors.
+    """
+    started = time.perf_counter()
+    pairs = np.array([forecaster.scales[name] for name in panel.ids])
+    rows = Rows(panel, centre=pairs[:, 0], scale=pairs[:, 1])
+    size = {"lookback": forecaster.lookback, "horizon": forecaster.horizon}
+    series, origins = origins_within(panel, first, stop, **size)
+    errors, observed = [], []
+    for batch in Windows(rows, series, origins, **size, batch_size=INFERENCE_BATCH):
+        errors.append(((forecaster.model(batch) - batch.target) * batch.target_observed).double().abs())
+        observed.append(batch.target_observed)
+    empty = torch.zeros(0, forecaster.horizon)
+    error = torch.cat(errors or [empty.double()]).numpy()  # [N, H]
+    seen = torch.cat(observed or [empty.bool()]).numpy()
+    seconds = time.perf_counter() - started
+
+    total = max(1, int(seen.sum()))
+    scores = {"mae": error.sum() / total, "rmse": float(np.sqrt(np.square(error).sum() / total))}
+    for level, width in zip(forecaster.levels, forecaster.widths.numpy(), strict=True):
+        scores[f"coverage-{level:g}"] = 100 * float(((error <= width) & seen).sum()) / total
+    return Evaluation(
+        scores={name: float(value) for name, value in scores.items()},
+        losses=_by_time(error, seen, panel.times[origins.numpy()]),
+        by_horizon=error.sum(axis=0) / np.maximum(1, seen.sum(axis=0)),
+        windows=len(origins),
+        seconds=seconds,
+    )
+
+
+def _by_time(error: np.ndarray, seen: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Mean error of each window with a target, averaged over the series that share an origin time."""
+    count = seen.sum(axis=1)
+    used = count > 0
+    loss = error.sum(axis=1)[used] / count[used]
+    _, group = np.unique(times[used], return_inverse=True)
+    return np.bincount(group, weights=loss) / np.bincount(group)

@@ -1,0 +1,125 @@
+"""The forecaster: a linear floor in closed form, and beside it sparse attention behind a gate.
+
+After Zhou et al. 2021 ("Informer"): ProbSparse encoder with distilling, and a generative decoder whose
+queries are the requested times. What differs is said in docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import elu, max_pool1d
+
+from common.attention import Attention
+from common.blocks import DecoderBlock, EncoderBlock, FeedForward
+from forecasting.encodings import FUTURE, HISTORY, future_features, history_features
+from forecasting.models.ridge import LinearPath
+from forecasting.normalise import last_observed, spread
+from forecasting.period import PeriodTable
+from forecasting.windows import Batch, Windows
+
+
+class Informer(nn.Module):
+    """Period table and ridge floor, plus gated attention.
+
+    The forecast is ``table(future) + ridge(history - table) + gate * spread * attention``. Table and ridge are
+    set in closed form; the gate starts at zero, so training starts from the floor, and the weights kept are
+    the best on validation, those of the start among them.
+
+    Args:
+        lookback: Rows a window looks back.
+        horizon: Times a window forecasts.
+        dim: Width of a token.
+        heads: Number of attention heads.
+        layers: Number of encoder blocks; between two of them the tokens are halved.
+        patch: Rows in a token.
+        factor: ProbSparse constant.
+        dropout: Probability of dropping a feature in training.
+        period_table: Whether to learn a table over the day, week or year.
+        linear: Whether to have the ridge path; without it the forecast starts from the last value.
+    """
+
+    def __init__(
+        self,
+        *,
+        lookback: int,
+        horizon: int,
+        dim: int = 64,
+        heads: int = 4,
+        layers: int = 2,
+        patch: int = 8,
+        factor: float = 5.0,
+        dropout: float = 0.1,
+        period_table: bool = True,
+        linear: bool = True,
+    ) -> None:
+        super().__init__()
+        self.patch = min(patch, lookback)
+        self.use_table, self.use_linear = period_table, linear
+        self.period = PeriodTable(learned=period_table)
+        self.linear = LinearPath(lookback, horizon)
+        self.inlet = nn.Linear(self.patch * HISTORY, dim)
+        self.encoder = nn.ModuleList(
+            EncoderBlock(
+                dim,
+                attention=Attention(dim, heads, mechanism="probsparse", factor=factor, position="rotary"),
+                feed_forward=FeedForward(dim, dropout=dropout),
+                dropout=dropout,
+            )
+            for _ in range(layers)
+        )
+        self.distil = nn.ModuleList(nn.Conv1d(dim, dim, 3, padding=1) for _ in range(layers - 1))
+        self.request = nn.Linear(FUTURE, dim)
+        self.decoder = DecoderBlock(
+            dim,
+            attention=Attention(dim, heads, position="rotary"),
+            cross=Attention(dim, heads, position="rotary"),
+            feed_forward=FeedForward(dim, dropout=dropout),
+            dropout=dropout,
+        )
+        self.out = nn.Sequential(nn.LayerNorm(dim), nn.Linear(dim, 1))
+        self.gate = nn.Parameter(torch.zeros(()))
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Forecast ``[B, H]``."""
+        rest = self.period.remove(batch)
+        floor = self.linear(rest) + self.period(batch.future_phases)
+        last, scale = last_observed(rest.values, rest.observed), spread(rest.values, rest.observed)
+        memory, real, times = self._encode(history_features(rest, (rest.values - last) / scale), rest)
+        asked = self.request(future_features(batch))  # [B, H, dim]
+        decoded = self.decoder(
+            asked, memory, memory_padding_mask=real, positions=batch.future_steps, memory_positions=times
+        )
+        return floor + self.gate * scale * self.out(decoded).squeeze(-1)
+
+    def solve(self, training: Windows, validation: Windows) -> None:
+        """Set the table to the mean of each phase, then the ridge path to its solution on what remains."""
+        if self.use_table:
+            self.period.solve(training)
+        if self.use_linear:
+            self.linear.solve(training, validation, prepare=self.period.remove)
+
+    def _encode(self, rows: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Tokens ``[B, S, dim]`` of the lookback, which of them are real ``[B, S]``, and their times ``[B, S]``."""
+        missing = -rows.shape[1] % self.patch
+        rows = nn.functional.pad(rows, (0, 0, missing, 0))
+        # [B, L, features] -> [B, S, patch, features] -> [B, S, patch features]
+        tokens = self.inlet(rows.unflatten(1, (-1, self.patch)).flatten(2))
+        real = nn.functional.pad(batch.observed, (missing, 0)).unflatten(1, (-1, self.patch)).any(dim=2)
+        # A token stands at its last row; the padding before the first row never is.
+        times = batch.steps[:, self.patch - 1 - missing :: self.patch]
+        for number, block in enumerate(self.encoder):
+            if number:
+                tokens, real, times = self._halve(self.distil[number - 1], tokens, real, times)
+            tokens = block(tokens, key_padding_mask=real, positions=times)
+        return tokens, real, times
+
+    @staticmethod
+    def _halve(conv: nn.Module, tokens: Tensor, real: Tensor, times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Distilling (eq. 5 of the paper): convolve, and keep the larger of each two neighbours."""
+        tokens = tokens * real.unsqueeze(-1)
+        mixed = max_pool1d(elu(conv(tokens.transpose(1, 2))), 2, ceil_mode=True).transpose(1, 2)
+        odd = real.shape[1] % 2
+        pairs = nn.functional.pad(real, (0, odd)).unflatten(1, (-1, 2)).any(dim=2)
+        last_of_pair = torch.cat((times[:, 1::2], times[:, -1:]), dim=1) if odd else times[:, 1::2]
+        return mixed, pairs, last_of_pair

@@ -1,0 +1,221 @@
+"""Timestamps: read from text without guessing what is ambiguous, stepped forward, written back as they were.
+
+Inside farview a time is a count of nanoseconds since 1970 in UTC; its local clock matters only for calendar
+phases, for steps of a day or more, and for writing.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from pandas.tseries.api import guess_datetime_format
+
+from common.errors import InputError
+
+DAY = 86_400 * 10**9
+_DAY_AND_MONTH = re.compile(r"^\s*(\d{1,2})([/.\-])(\d{1,2})\2(\d{4})")
+
+
+@dataclass(frozen=True)
+class TimeStyle:
+    """How the times of a file are written.
+
+    Attributes:
+        format: ``strptime`` format.
+        zone: Time zone of the clock the file shows, as an IANA name; UTC where none is known.
+        aware: Whether the text states an offset.
+    """
+
+    format: str
+    zone: str
+    aware: bool
+
+
+def parse_times(
+    text: pd.Series, *, time_format: str | None, timezone: str | None, place: Callable[[int], str]
+) -> tuple[np.ndarray, TimeStyle]:
+    """Read timestamps.
+
+    Args:
+        text: One text a row.
+        time_format: ``strptime`` format, or None to recognise it from the rows.
+        timezone: IANA zone: of naive times, the zone they are in; of times with an offset, the local zone.
+        place: Names a row for messages, from its position.
+
+    Returns:
+        Nanoseconds since 1970 in UTC, ``int64 [N]``, and the style of the file.
+
+    Raises:
+        InputError: If a time is missing, unreadable, ambiguous, or does not exist in the zone.
+    """
+    if timezone is not None:
+        _check_zone(timezone)
+    missing = text.isna().to_numpy()
+    if missing.any():
+        raise InputError("the time is missing", where=place(int(missing.argmax())), remedy="drop or complete the row")
+    if time_format is None:
+        time_format = _recognise(text, place)
+    iso = _is_iso(time_format)
+    aware = "%z" in time_format or bool(iso and text.str.contains(r"(?:Z|[+-]\d{2}:?\d{2})$", regex=True).iloc[0])
+    # ISO files often leave out midnight or zero fractions, so that rows differ in form.
+    parsed = pd.to_datetime(text, format="ISO8601" if iso else time_format, errors="coerce", utc=aware)
+    unread = parsed.isna().to_numpy()
+    if unread.any():
+        row = int(unread.argmax())
+        raise InputError(
+            f"cannot read {text.iloc[row]!r} as a time of the form {time_format}",
+            where=place(row),
+            remedy="correct the row, or state data.time_format in the configuration",
+        )
+    if aware:
+        utc = parsed
+    else:
+        try:
+            utc = parsed.dt.tz_localize(timezone or "UTC").dt.tz_convert("UTC")
+        except ValueError as error:
+            raise InputError(
+                f"a time does not fit the clock of {timezone}: {error}",
+                where=place(0).rsplit(",", 1)[0],
+                remedy="give times in UTC or with an offset, or leave out data.timezone",
+            ) from error
+    # A copy, since pandas hands out read-only views.
+    nanoseconds = utc.dt.tz_localize(None).astype("datetime64[ns]").astype("int64").to_numpy(copy=True)
+    return nanoseconds, TimeStyle(format=time_format, zone=timezone or "UTC", aware=aware)
+
+
+def write_times(nanoseconds: np.ndarray, style: TimeStyle) -> np.ndarray:
+    """Write times in the style of the file they continue, as an object array of texts."""
+    local = _local(nanoseconds, style.zone if not style.aware else "UTC")
+    if style.aware and style.zone != "UTC":
+        local = local.tz_convert(style.zone)
+    texts = local.strftime(style.format.replace("%z", "")).to_numpy(dtype=object)
+    if not style.aware:
+        return texts
+    if style.zone == "UTC":
+        return texts + "Z"
+    offsets = local.strftime("%z").to_numpy(dtype=object)
+    return texts + np.array([f"{o[:3]}:{o[3:]}" for o in offsets], dtype=object)
+
+
+def local_phases(nanoseconds: np.ndarray, zone: str) -> np.ndarray:
+    """Where each time stands in its local day, week and year.
+
+    Args:
+        nanoseconds: ``[N]``.
+        zone: IANA zone of the local clock.
+
+    Returns:
+        ``float32 [N, 3]`` in ``[0, 1)``: fraction of the day since midnight; of the week since Monday; of the
+        year since 1 January.
+    """
+    local = _local(nanoseconds, zone).tz_localize(None)
+    clock = local.astype("datetime64[ns]").astype("int64").to_numpy()
+    day = clock % DAY / DAY
+    week = (local.dayofweek.to_numpy() + day) / 7
+    length = np.where(local.is_leap_year, 366, 365)
+    year = (local.dayofyear.to_numpy() - 1 + day) / length
+    return np.stack([day, week, year], axis=-1).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The usual step of a series.
+
+    Attributes:
+        months: Calendar months, or 0 where the step is a fixed time.
+        nanoseconds: The step, or the mean length of that many months.
+    """
+
+    months: int
+    nanoseconds: int
+
+
+def infer_step(nanoseconds: np.ndarray, zone: str) -> Step | None:
+    """Median step of sorted times; whole months where every step is that many months on the same local day.
+
+    Returns:
+        The step, or None for fewer than two distinct times.
+    """
+    gaps = np.diff(nanoseconds)
+    gaps = gaps[gaps > 0]
+    if not len(gaps):
+        return None
+    if gaps.min() >= 28 * DAY:
+        local = _local(nanoseconds, zone)
+        ends = (local + pd.Timedelta(days=1)).day == 1
+        if len(set(local.day)) == 1 or bool(ends.all()):
+            counts = np.diff(local.year.to_numpy() * 12 + local.month.to_numpy())
+            months = int(np.median(counts))
+            return Step(months=months, nanoseconds=int(months * 365.2425 / 12 * DAY))
+    return Step(months=0, nanoseconds=int(np.median(gaps)))
+
+
+def following_times(last: int, step: Step, count: int, zone: str) -> np.ndarray:
+    """The next ``count`` times after ``last``, ``int64 [count]``.
+
+    Months and whole days step on the local clock, so that a daily series stays at its hour when the clock
+    changes; shorter steps are elapsed time.
+    """
+    if not step.months and step.nanoseconds % DAY:
+        return last + step.nanoseconds * np.arange(1, count + 1, dtype=np.int64)
+    start = _local(np.array([last]), zone)[0].tz_localize(None)
+    if step.months:
+        is_end = start.is_month_end
+        naive = pd.DatetimeIndex([start + pd.DateOffset(months=step.months * k) for k in range(1, count + 1)])
+        if is_end:
+            naive = naive + pd.offsets.MonthEnd(0)
+    else:
+        naive = pd.DatetimeIndex(start + pd.to_timedelta(step.nanoseconds * np.arange(1, count + 1), unit="ns"))
+    later = naive.tz_localize(zone, ambiguous=True, nonexistent="shift_forward").tz_convert("UTC")
+    return later.tz_localize(None).astype("datetime64[ns]").astype("int64").to_numpy(copy=True)
+
+
+def _local(nanoseconds: np.ndarray, zone: str) -> pd.DatetimeIndex:
+    return pd.DatetimeIndex(nanoseconds.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(zone)
+
+
+def _check_zone(zone: str) -> None:
+    import zoneinfo
+
+    try:
+        zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+        raise InputError(
+            f"{zone!r} is not a time zone", where="data.timezone", remedy="an IANA name such as Europe/Berlin"
+        ) from error
+
+
+def _is_iso(time_format: str) -> bool:
+    return time_format.startswith("%Y-%m-%d")
+
+
+def _recognise(text: pd.Series, place: Callable[[int], str]) -> str:
+    """The format of a column of times; a day and month that cannot be told apart are refused."""
+    first = str(text.iloc[0])
+    day_first = False
+    match = _DAY_AND_MONTH.match(first)
+    if match:
+        numbers = text.str.extract(_DAY_AND_MONTH)[[0, 2]].astype("Int64")
+        left, right = numbers[0].max(), numbers[2].max()
+        if left <= 12 and right <= 12:
+            raise InputError(
+                f"{first!r} may be day or month first, and no row decides it",
+                where=place(0),
+                remedy='state data.time_format, such as "%d/%m/%Y" or "%m/%d/%Y"',
+            )
+        day_first = bool(left > 12)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a remark on dayfirst, decided above
+        found = guess_datetime_format(first, dayfirst=day_first)
+    if found is None or first.strip().isdigit():
+        raise InputError(
+            f"cannot read {first!r} as a time",
+            where=place(0),
+            remedy='correct it, or state data.time_format, such as "%d.%m.%Y %H:%M"',
+        )
+    return found
