@@ -131,7 +131,7 @@ def main() -> None:
     except UsageError as error:
         CommandFailed(str(error), error.exit_code).show()
         sys.exit(error.exit_code)
-    farview()
+    farview(prog_name="farview")
 
 
 if __name__ == "__main__":

@@ -143,8 +143,8 @@ def _describe(
     if kind == "extra_forbidden":
         known = _fields_at(model, detail["loc"][:-1])
         near = difflib.get_close_matches(str(location[-1]), known, n=1, cutoff=0.6)
-        hint = f", did you mean {near[0]!r}?" if near else f"; known here: {', '.join(sorted(known))}"
-        return f"{place}: unknown key{hint if known else ''}"
+        hint = f", did you mean {near[0]!r}?" if near else ""
+        return f"{place}: unknown key{hint} (known here: {', '.join(known) or 'none'})"
     if kind == "missing":
         return f"{place}: this key is required"
     message = detail["msg"].removeprefix("Value error, ").rstrip(".")

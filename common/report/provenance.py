@@ -15,7 +15,7 @@ from pathlib import Path
 def provenance(seeds: Iterable[int]) -> dict[str, str]:
     """Command, date, machine, seeds and versions, label to value, for :class:`Comparison`."""
     return {
-        "Command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "Command": shlex.join(["farview", *sys.argv[1:]]),
         "Date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "Machine": f"{_processor()}, {os.cpu_count()} cores",
         "Seeds": ", ".join(map(str, seeds)),
