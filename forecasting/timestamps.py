@@ -116,9 +116,9 @@ def local_phases(nanoseconds: np.ndarray, zone: str) -> np.ndarray:
     local = _local(nanoseconds, zone).tz_localize(None)
     clock = local.astype("datetime64[ns]").astype("int64").to_numpy()
     day = clock % DAY / DAY
-    week = (local.dayofweek.to_numpy() + day) / 7
+    week = (local.day_of_week.to_numpy() + day) / 7
     length = np.where(local.is_leap_year, 366, 365)
-    year = (local.dayofyear.to_numpy() - 1 + day) / length
+    year = (local.day_of_year.to_numpy() - 1 + day) / length
     return np.stack([day, week, year], axis=-1).astype(np.float32)
 
 

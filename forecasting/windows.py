@@ -75,8 +75,8 @@ class Rows:
         inside = rows >= first
         rows = torch.maximum(rows, first)
         last = self.times[origins - 1][:, None]
-        # Differences are taken in integers: nanoseconds do not fit a float.
-        steps = ((self.times[rows] - last) / self.step[series][:, None]).float()
+        # Differences are taken in integers, and divided in double: nanoseconds do not fit a float.
+        steps = ((self.times[rows] - last).double() / self.step[series][:, None]).float()
         values, observed, phases = self.values[rows], self.observed[rows] & inside, self.phases[rows]
         values = values.masked_fill(~observed, 0.0)
         past, future = slice(None, lookback), slice(lookback, None)

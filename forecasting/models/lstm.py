@@ -26,7 +26,7 @@ class LSTM(nn.Module):
     def __init__(
         self,
         *,
-        lookback: int,
+        lookback: int,  # noqa: ARG002 - the signature of all models; a recurrence has no length
         horizon: int,
         dim: int = 64,
         layers: int = 1,

@@ -1,0 +1,190 @@
+"""What every forecaster must hold to, and what each is."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import Ridge as SklearnRidge
+
+from common.errors import ConfigError
+from forecasting.models import MODELS, build
+from forecasting.models.ridge import PENALTIES, ridge_weights
+from forecasting.windows import Rows, Windows, origins_within
+
+SMALL = {
+    "informer": {"dim": 16, "heads": 2, "layers": 3, "patch": 4},
+    "lstm": {"dim": 8, "layers": 2},
+    "tcn": {"dim": 8},
+}
+LOOKBACK, HORIZON = 30, 7
+
+
+@pytest.fixture(scope="module")
+def windows(make_panel):
+    generator = np.random.default_rng(0)
+    hours = np.arange(400)
+    values = np.sin(2 * np.pi * hours / 24) + 0.1 * generator.standard_normal(400)
+    values[generator.random(400) < 0.1] = np.nan
+    values[[10, 11, 40]] = np.nan
+    panel = make_panel(values, values[:200] * 2 + 1)
+    rows = Rows(panel, centre=np.zeros(2), scale=np.ones(2))
+
+    def of(first, stop, batch_size=16):
+        found = origins_within(
+            panel, panel.starts[:-1] + first, panel.starts[:-1] + stop, lookback=LOOKBACK, horizon=HORIZON
+        )
+        return Windows(rows, *found, lookback=LOOKBACK, horizon=HORIZON, batch_size=batch_size)
+
+    return of
+
+
+def model(kind, seed=0):
+    torch.manual_seed(seed)
+    return build(kind, lookback=LOOKBACK, horizon=HORIZON, settings=SMALL.get(kind, {})).eval()
+
+
+def opened(kind, windows):
+    """A solved model; the informer with its gate open, so that attention shows."""
+    made = model(kind)
+    made.solve(windows(0, 150), windows(150, 200))
+    if kind == "informer":
+        with torch.no_grad():
+            made.gate.fill_(0.5)
+    return made
+
+
+def first(windows):
+    return next(iter(windows))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+class TestEveryModel:
+    def test_shape_and_finite(self, kind, windows):
+        batch = first(windows(0, 150))
+        out = opened(kind, windows)(batch)
+        assert out.shape == (16, HORIZON)
+        assert torch.isfinite(out).all()
+
+    def test_hidden_values_and_targets_have_no_influence(self, kind, windows):
+        batch = first(windows(0, 150))
+        made = opened(kind, windows)
+        changed = batch._replace(
+            values=torch.where(batch.observed, batch.values, 99.0), target=torch.full_like(batch.target, 99.0)
+        )
+        assert not batch.observed.all()
+        assert torch.equal(made(batch), made(changed))
+
+    def test_a_window_is_forecast_alike_alone_and_in_company(self, kind, windows):
+        made = opened(kind, windows)
+        together = torch.cat([made(batch) for batch in windows(0, 150, batch_size=16)])
+        alone = torch.cat([made(batch) for batch in windows(0, 150, batch_size=1)])
+        torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-5)
+
+    def test_nothing_observed_is_still_an_answer(self, kind, windows):
+        batch = first(windows(0, 150))
+        empty = batch._replace(values=torch.zeros_like(batch.values), observed=torch.zeros_like(batch.observed))
+        out = opened(kind, windows)(empty)
+        assert torch.isfinite(out).all()
+
+    def test_gradients_reach_every_trained_parameter(self, kind, windows):
+        made = opened(kind, windows).train()
+        trained = {name: p for name, p in made.named_parameters() if p.requires_grad}
+        if not trained:
+            pytest.skip("in closed form")
+        made(first(windows(0, 150))).square().sum().backward()
+        for name, parameter in trained.items():
+            if name.endswith("key.bias"):
+                continue  # the same for all keys, so that it cancels in the softmax
+            assert parameter.grad is not None, name
+            assert torch.isfinite(parameter.grad).all(), name
+            assert parameter.grad.abs().sum() > 0, name
+
+    def test_shift_and_scale_of_a_window_carry_over(self, kind, windows):
+        """Without a period table, forecasts follow the level of the window; those of scale-free models its spread."""
+        settings = {**SMALL.get(kind, {}), **({} if kind == "seasonal-naive" else {"period_table": False})}
+        torch.manual_seed(0)
+        made = build(kind, lookback=LOOKBACK, horizon=HORIZON, settings=settings).eval()
+        made.solve(windows(0, 150), windows(150, 200))
+        if kind == "informer":
+            with torch.no_grad():
+                made.gate.fill_(0.5)
+            made.linear.bias.zero_()
+        if kind == "ridge":
+            made.linear.bias.zero_()
+        batch = first(windows(0, 150))
+        moved = batch._replace(values=(3.0 * batch.values + 7.0) * batch.observed)
+        torch.testing.assert_close(made(moved), 3.0 * made(batch) + 7.0, atol=2e-4, rtol=2e-4)
+
+
+def test_the_informer_starts_from_the_ridge_floor(windows):
+    batch = first(windows(0, 150))
+    informer, ridge = model("informer"), model("ridge")
+    for made in (informer, ridge):
+        made.solve(windows(0, 150), windows(150, 200))
+    assert informer.gate == 0
+    assert torch.equal(informer(batch), ridge(batch))
+    assert not torch.equal(opened("informer", windows)(batch), ridge(batch))
+
+
+def test_ridge_is_the_solution_of_scikit_learn():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(200, 6, generator=generator, dtype=torch.float64) + 3
+    y = x @ torch.randn(6, 2, generator=generator, dtype=torch.float64) + torch.randn(200, 2, generator=generator)
+    check_x, check_y = x[:50] + 0.1, y[:50]
+    weight, bias = ridge_weights([(x[:120], y[:120]), (x[120:], y[120:])], [(check_x, check_y)], 6, 2)
+    unit = float(x.var(dim=0, unbiased=False).mean())
+    errors = {}
+    for penalty in PENALTIES:
+        reference = SklearnRidge(alpha=penalty * unit * 200).fit(x, y)
+        errors[penalty] = (np.square(reference.predict(check_x) - check_y.numpy()).sum(), reference)
+    best = min(errors.values(), key=lambda pair: pair[0])[1]
+    np.testing.assert_allclose(weight.T, best.coef_, rtol=1e-6)
+    np.testing.assert_allclose(bias, best.intercept_, rtol=1e-6)
+
+
+def test_seasonal_naive_finds_the_day_and_repeats_it_by_time(make_panel):
+    hours = np.arange(24 * 20)
+    values = np.sin(2 * np.pi * hours / 24) + np.cos(6 * np.pi * hours / 24)
+    panel = make_panel(values)
+    panel.values[-30] = np.nan  # missing where it would be looked up: its neighbour stands in
+    rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
+    found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=48, horizon=30)
+    windows = Windows(rows, *found, lookback=48, horizon=30, batch_size=64)
+    made = build("seasonal-naive", lookback=48, horizon=30, settings={})
+    made.solve(windows, windows)
+    assert made.season == 24
+    clean = next(iter(windows))
+    torch.testing.assert_close(made(clean), clean.target, atol=1e-5, rtol=0)
+
+
+def test_seasonal_naive_without_a_season_is_the_last_value(make_panel):
+    walk = np.cumsum(np.random.default_rng(0).standard_normal(300))
+    panel = make_panel(walk)
+    found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=48, horizon=3)
+    windows = Windows(Rows(panel, centre=np.zeros(1), scale=np.ones(1)), *found, lookback=48, horizon=3, batch_size=500)
+    made = build("seasonal-naive", lookback=48, horizon=3, settings={})
+    made.solve(windows, windows)
+    batch = next(iter(windows))
+    assert made.season == 0
+    assert torch.equal(made(batch), batch.values[:, -1:].expand(-1, 3))
+
+
+def test_the_period_table_holds_the_mean_of_each_phase(make_panel):
+    values = np.tile(np.arange(24.0), 30) + np.repeat(np.arange(30) % 2, 24)  # the hour, and half a unit by the day
+    panel = make_panel(values, start=5 * 3600 * 10**9)  # begins at five o'clock
+    rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
+    found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=30, horizon=6)
+    windows = Windows(rows, *found, lookback=30, horizon=6, batch_size=64)
+    made = build("ridge", lookback=30, horizon=6, settings={})
+    made.solve(windows, windows)
+    which, bins = made.period.cycle.tolist()
+    assert (which, bins) == (1, 168)  # 30 days are four weeks
+    clock = (np.arange(720) + 5 + 3 * 24) % 168  # 1 January 1970 was a Thursday
+    expected = [values[clock == hour].mean() for hour in range(168)]
+    np.testing.assert_allclose(made.period.table[:168], expected, atol=1e-5)
+
+
+def test_unknown_models_and_settings_are_refused():
+    with pytest.raises(ConfigError, match="there is no model 'prophet'"):
+        build("prophet", lookback=1, horizon=1, settings={})
+    with pytest.raises(ConfigError, match="do not belong to ridge"):
+        build("ridge", lookback=1, horizon=1, settings={"dim": 3})
