@@ -23,7 +23,6 @@ from forecasting.windows import Rows, Split, origins_within
 
 ATTENTION = frozenset({"informer"})
 FLOOR = "seasonal-naive"
-SEEDED = frozenset({"informer", "lstm", "tcn"})
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Contender:
 def compare(
     panel: Panel,
     split: Split,
-    models: dict[str, dict[str, Any]],
+    models: list[dict[str, Any]],
     *,
     seeds: tuple[int, ...],
     title: str,
@@ -55,7 +54,7 @@ def compare(
     Args:
         panel: The series.
         split: Where validation and test begin.
-        models: Settings by kind; ``seasonal-naive`` among them.
+        models: ``kind``, ``settings`` and ``learning_rate`` of each; ``seasonal-naive`` among them.
         seeds: One fit a seed of each model that draws at random.
         title: Heading of the comparison.
         **common: What :func:`forecasting.fit.fit` takes for all models alike.
@@ -74,10 +73,12 @@ def compare(
             remedy="a larger split.test, or a smaller horizon",
         )
     contenders = {}
-    for kind, settings in models.items():
+    for model in models:
+        kind = model["kind"]
         fitted, records, evaluations = [], [], []
-        for seed in seeds if kind in SEEDED else seeds[:1]:
-            forecaster, record = fit(panel, split, kind=kind, settings=settings, seed=seed, **common)
+        # What has a closed form draws nothing, and comes out the same for every seed.
+        for seed in seeds if model["learning_rate"] is not None else seeds[:1]:
+            forecaster, record = fit(panel, split, **model, seed=seed, **common)
             evaluation = evaluate(forecaster, panel, split.test, stop)
             log.info("%s, seed %d: test MAE %.4g (scaled)", kind, seed, evaluation.scores["mae"])
             fitted.append(forecaster)
@@ -112,8 +113,8 @@ def _comparison(
             f"Each model sees {common['lookback']} steps and forecasts the next {horizon}. Weights, penalty and season "
             "are chosen on the validation part, which also sets the width of the intervals; the test part is used "
             f"for the scores alone. All {windows:,} test windows count, one at each step, and none overlaps the "
-            "training targets. All networks have the same inputs, normalisation, loss, steps and batch size. "
-            "Tests compare the mean absolute error at each origin, in blocks of two horizons."
+            "training targets. All networks have the same inputs, normalisation, period table, loss, steps and batch "
+            "size. Tests compare the mean absolute error at each origin, in blocks of two horizons."
         ),
         metrics=metrics,
         rows=rows,

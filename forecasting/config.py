@@ -50,7 +50,7 @@ class SplitConfig(Config):
 
 
 class InformerConfig(Config):
-    """Settings of the attention model."""
+    """Settings of the attention model, and the learning rate that suits it."""
 
     kind: Literal["informer"] = "informer"
     dim: PositiveInt = 64
@@ -58,9 +58,10 @@ class InformerConfig(Config):
     layers: PositiveInt = 2
     patch: PositiveInt = 8
     factor: PositiveFloat = 5.0
-    dropout: Rate = 0.1
+    dropout: Rate = 0.0
     period_table: bool = True
     linear: bool = True
+    learning_rate: PositiveFloat = 1e-3
 
     @model_validator(mode="after")
     def _heads_divide(self) -> InformerConfig:
@@ -70,23 +71,25 @@ class InformerConfig(Config):
 
 
 class LSTMConfig(Config):
-    """Settings of the recurrent baseline."""
+    """Settings of the recurrent baseline, and the learning rate that suits it."""
 
     kind: Literal["lstm"] = "lstm"
     dim: PositiveInt = 64
     layers: PositiveInt = 1
     dropout: Rate = 0.0
     period_table: bool = True
+    learning_rate: PositiveFloat = 5e-3
 
 
 class TCNConfig(Config):
-    """Settings of the convolutional baseline."""
+    """Settings of the convolutional baseline, and the learning rate that suits it."""
 
     kind: Literal["tcn"] = "tcn"
     dim: PositiveInt = 32
     kernel: Annotated[int, Field(ge=2)] = 3
     dropout: Rate = 0.0
     period_table: bool = True
+    learning_rate: PositiveFloat = 5e-3
 
 
 class RidgeConfig(Config):
@@ -112,7 +115,6 @@ class TrainingConfig(Config):
 
     steps: PositiveInt = 1000
     batch_size: PositiveInt = 64
-    learning_rate: PositiveFloat = 1e-3
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
     warmup: Annotated[int, Field(ge=0)] = 50
     validate_every: PositiveInt = 100

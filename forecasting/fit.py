@@ -118,6 +118,7 @@ def fit(
     *,
     kind: str,
     settings: dict[str, Any],
+    learning_rate: float | None,
     lookback: int,
     horizon: int,
     levels: tuple[float, ...],
@@ -131,11 +132,12 @@ def fit(
         split: Where validation and test begin; test rows are not looked at.
         kind: Kind of model.
         settings: Settings of the model.
+        learning_rate: Largest learning rate; None for a model in closed form.
         lookback: Rows a window looks back.
         horizon: Times a window forecasts.
         levels: Levels of the intervals, in percent, increasing.
-        training: ``steps``, ``batch_size``, ``learning_rate``, ``weight_decay``, ``warmup``,
-            ``validate_every``, ``patience`` and ``loss``.
+        training: ``steps``, ``batch_size``, ``weight_decay``, ``warmup``, ``validate_every``, ``patience`` and
+            ``loss``.
         seed: Seed of the initial weights, the order of windows and dropout.
 
     Returns:
@@ -164,7 +166,7 @@ def fit(
                 Windows(rows, *checking, **size, batch_size=INFERENCE_BATCH),
             )
     record = None
-    if any(parameter.requires_grad for parameter in model.parameters()):
+    if learning_rate is not None:
         every = max(1, len(checking[0]) // CHECK_WINDOWS)
         check = Windows(rows, checking[0][::every], checking[1][::every], **size, batch_size=INFERENCE_BATCH)
         record = train(
@@ -173,6 +175,7 @@ def fit(
             training=Windows(rows, *fitting, **size, batch_size=batch_size, shuffle_seed=seed),
             validation=check if len(check.origins) else None,
             seed=seed,
+            learning_rate=learning_rate,
             clip=1.0,
             description=kind,
             **options,

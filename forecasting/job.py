@@ -114,7 +114,7 @@ def run_compare(job: ForecastConfig, output: Path) -> str:
     with atomic_folder(output, COMPARISON) as folder:
         panel = _read(job.data)
         split = _split(job, panel)
-        models = {spec["kind"]: spec["settings"] for spec in map(_model, job.compare.models)}
+        models = list(map(_model, job.compare.models))
         name = panel.ids[0] if len(panel.ids) == 1 else f"{len(panel.ids)} series"
         title = f"Forecasting {name} of {job.data.path.name}"
         comparison, contenders = compare(panel, split, models, seeds=job.compare.seeds, title=title, **_common(job))
@@ -152,7 +152,11 @@ def _layout(data: DataConfig) -> dict[str, Any]:
 
 
 def _model(model: ModelConfig) -> dict[str, Any]:
-    return {"kind": model.kind, "settings": model.model_dump(exclude={"kind"})}
+    return {
+        "kind": model.kind,
+        "settings": model.model_dump(exclude={"kind", "learning_rate"}),
+        "learning_rate": getattr(model, "learning_rate", None),
+    }
 
 
 def _common(job: ForecastConfig) -> dict[str, Any]:

@@ -24,6 +24,9 @@ class DirectHead(nn.Module):
         self.place = LearnedPosition(horizon, dim)
         self.mix = nn.Linear(2 * dim, dim)
         self.out = nn.Linear(dim, 1)
+        # Training starts from the last value, and not from noise around it.
+        nn.init.zeros_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
 
     def forward(self, summary: Tensor, future: Tensor) -> Tensor:
         """``[B, dim]`` and ``[B, H, features]`` to ``[B, H]``."""

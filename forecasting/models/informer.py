@@ -49,7 +49,7 @@ class Informer(nn.Module):
         layers: int = 2,
         patch: int = 8,
         factor: float = 5.0,
-        dropout: float = 0.1,
+        dropout: float = 0.0,
         period_table: bool = True,
         linear: bool = True,
     ) -> None:
