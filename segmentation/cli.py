@@ -28,7 +28,7 @@ def segment() -> None:
 @click.option("-o", "--output", "run", type=A_FILE, help="Run folder to write; runs/NAME by default, after CONFIG.")
 @SETTING
 def fit(config: Path, run: Path | None, overrides: tuple[str, ...]) -> None:
-    r"""Train the model that CONFIG describes and write a run folder.
+    """Train the model that CONFIG describes and write a run folder.
 
     \b
     Example:
@@ -63,7 +63,7 @@ def predict(
     overlap: int,
     batch_size: int,
 ) -> None:
-    r"""Predict a scene of any size, tile by tile, with a RUN that fit wrote.
+    """Predict a scene of any size, tile by tile, with a RUN that fit wrote.
 
     The map lies on the grid of the primary modality; files on other grids are warped as they are read.
 
@@ -91,7 +91,7 @@ def predict(
 @click.option("-o", "--output", "folder", type=A_FILE, required=True, help="Folder to write.")
 @SETTING
 def compare(config: Path, folder: Path, overrides: tuple[str, ...]) -> None:
-    r"""Train the model of CONFIG and its baselines alike, and report which is better where nobody looked.
+    """Train the model of CONFIG and its baselines alike, and report which is better where nobody looked.
 
     \b
     Example:

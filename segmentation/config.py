@@ -160,6 +160,7 @@ class SwinFusionConfig(Config):
         patch: Side in pixels of the patch that becomes one token.
         width: Channels of the decoder.
         modality_dropout: Probability of hiding a secondary modality of a tile in training.
+        dropout: Probability of dropping a channel of the context in training.
     """
 
     kind: Literal["swin-fusion"] = "swin-fusion"
@@ -168,6 +169,7 @@ class SwinFusionConfig(Config):
     patch: Annotated[int, Field(ge=1)] = 4
     width: Annotated[int, Field(ge=8)] = 64
     modality_dropout: Fraction = 0.1
+    dropout: Fraction = 0.2
 
     @model_validator(mode="after")
     def _same_stages(self) -> SwinFusionConfig:
@@ -219,7 +221,7 @@ class TrainingConfig(Config):
         clip: Largest gradient norm.
         validate_every: Steps between validations.
         patience: Validations without improvement after which training ends.
-        balance: Exponent of the class weights ``frequency ** -balance``; 0 weighs all pixels alike.
+        balance: Rare classes are drawn more often, and weighed by ``frequency ** -balance``; 0 takes all pixels alike.
     """
 
     steps: Annotated[int, Field(ge=1)] = 2000

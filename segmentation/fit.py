@@ -145,11 +145,12 @@ def _train_network(
         logits = model(*batch.inputs)
         return weighted_cross_entropy(logits, batch.labels, weights.to(logits.device))
 
+    predictor.model.train()
     sizes = {"tile": tile, "batch_size": training.batch_size, "statistics": data.statistics}
     return train(
         predictor.model,
         objective,  # pyright: ignore[reportArgumentType]
-        training=TileSampler(data.grounds["train"], seed=seed, **sizes),
+        training=TileSampler(data.grounds["train"], balance=training.balance, seed=seed, **sizes),
         validation=TileGrid(data.grounds["validation"], **sizes),
         steps=training.steps,
         validate_every=training.validate_every,

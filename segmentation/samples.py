@@ -67,14 +67,15 @@ def load_ground(scene: Scene, box: Box, labels: NDArray[np.uint8], bands: int) -
 class TileSampler:
     """Endless batches of random tiles, the same ones in every pass.
 
-    A tile is drawn around a random labelled pixel, so that sparse labels are not missed, and is turned and
-    mirrored at random, exactly.
+    A tile is drawn around a labelled pixel of a class drawn by ``pixels ** (1 - balance)``, so that neither sparse
+    labels nor rare classes are missed, and is turned and mirrored at random, exactly.
 
     Args:
         grounds: Where to draw from.
         tile: Side of a tile; where a strip is smaller, it is filled up by reflection.
         batch_size: Tiles a batch.
         statistics: To normalise with.
+        balance: 0 draws classes as frequent as they are, 1 all alike.
         seed: Seed of the draws.
 
     Raises:
@@ -88,15 +89,21 @@ class TileSampler:
         tile: int,
         batch_size: int,
         statistics: Mapping[str, Statistics],
+        balance: float,
         seed: int,
     ) -> None:
         self._grounds, self._tile, self._batch_size = grounds, tile, batch_size
         self._statistics, self._seed = statistics, seed
-        labelled = [np.flatnonzero(ground.labels != NODATA) for ground in grounds]
-        self._labelled = labelled
-        self._counts = np.array([len(pixels) for pixels in labelled])
-        if not self._counts.sum():
+        places = np.concatenate(
+            [np.argwhere(ground.labels != NODATA).astype(np.int32) for ground in grounds]
+        )  # [N, 2], row and column in the strip
+        owners = np.repeat(np.arange(len(grounds)), [(ground.labels != NODATA).sum() for ground in grounds])
+        if not len(places):
             raise InputError("no pixel of the training ground is labelled", remedy="check the labels, or the split")
+        labels = np.concatenate([ground.labels[ground.labels != NODATA] for ground in grounds])
+        self._by_class = [(owners[labels == each], places[labels == each]) for each in np.unique(labels)]
+        shares = np.array([len(owner) for owner, _ in self._by_class], dtype=np.float64) ** (1 - balance)
+        self._shares = shares / shares.sum()
 
     def __iter__(self) -> Iterator[Batch]:
         draw = np.random.default_rng(self._seed)
@@ -104,10 +111,9 @@ class TileSampler:
             yield _batch([self._tile_at_random(draw) for _ in range(self._batch_size)], self._statistics)
 
     def _tile_at_random(self, draw: np.random.Generator) -> tuple[dict[str, Image], NDArray[np.uint8]]:
-        index = draw.choice(len(self._grounds), p=self._counts / self._counts.sum())
-        ground = self._grounds[index]
-        pixel = self._labelled[index][draw.integers(self._counts[index])]
-        place = np.unravel_index(pixel, ground.labels.shape)
+        owners, places = self._by_class[draw.choice(len(self._by_class), p=self._shares)]
+        chosen = draw.integers(len(places))
+        ground, place = self._grounds[owners[chosen]], places[chosen]
         size = [min(self._tile, side) for side in ground.labels.shape]
         start = [
             int(np.clip(at - draw.integers(length), 0, side - length))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rasterio.crs import CRS
 from rasterio.enums import ColorInterp, Resampling
 from rasterio.errors import CRSError, RasterioIOError
-from rasterio.transform import Affine
+from rasterio.transform import Affine, array_bounds
 from rasterio.vrt import WarpedVRT
 from rasterio.warp import transform_bounds
 from rasterio.windows import Window
@@ -210,7 +210,6 @@ def on_grid(dataset: Any, grid: Grid, resampling: str) -> Any:
     if own == grid:
         return dataset
     _check_overlap(dataset, grid)
-    has_mask = dataset.nodata is not None or ColorInterp.alpha in dataset.colorinterp
     return WarpedVRT(
         dataset,
         crs=grid.crs,
@@ -218,7 +217,11 @@ def on_grid(dataset: Any, grid: Grid, resampling: str) -> Any:
         height=grid.height,
         width=grid.width,
         resampling=Resampling[resampling],
-        add_alpha=not has_mask,  # else nothing would tell what lies beyond the file
+        # As float32 with NaN, what lies beyond the file or is masked in it can be told from data, whatever its type.
+        dtype="float32",
+        nodata=np.nan,
+        src_nodata=dataset.nodata,
+        UNIFIED_SRC_NODATA="NO",  # else GDAL takes nodata in some of the bands for data
     )
 
 
@@ -306,9 +309,7 @@ def _scaling(dataset: Any, modality: Modality, indexes: list[int]) -> tuple[NDAr
 
 
 def _check_overlap(dataset: Any, grid: Grid) -> None:
-    corners = [grid.transform * (x, y) for x in (0, grid.width) for y in (0, grid.height)]
-    left, right = min(x for x, _ in corners), max(x for x, _ in corners)
-    bottom, top = min(y for _, y in corners), max(y for _, y in corners)
+    left, bottom, right, top = array_bounds(grid.height, grid.width, grid.transform)
     try:
         west, south, east, north = transform_bounds(dataset.crs, grid.crs, *dataset.bounds)
     except CRSError as error:

@@ -25,6 +25,7 @@ class SwinFusion(nn.Module):
         patch: Side in pixels of the patch that becomes one token.
         width: Channels of the decoder.
         modality_dropout: Probability of hiding a secondary modality of a sample in training.
+        dropout: Of the context, see :class:`PyramidDecoder`.
     """
 
     tolerates_absence = True
@@ -39,6 +40,7 @@ class SwinFusion(nn.Module):
         patch: int,
         width: int,
         modality_dropout: float,
+        dropout: float,
     ) -> None:
         super().__init__()
         self.primary, *self.others = bands
@@ -60,7 +62,7 @@ class SwinFusion(nn.Module):
             )
             for stage in range(self.stages if self.others else 0)
         )
-        self.decoder = PyramidDecoder(widths[self.primary], bands=bands[self.primary], width=width, classes=classes)
+        self.decoder = PyramidDecoder(widths[self.primary], bands=bands, width=width, classes=classes, dropout=dropout)
 
     def forward(self, images: Mapping[str, Tensor], available: Mapping[str, Tensor]) -> Tensor:
         """Predict.
@@ -76,7 +78,8 @@ class SwinFusion(nn.Module):
         stride = self.patch * 2 ** (self.stages - 1)
         margin = (0, -width % stride, 0, -height % stride)
         images = {name: pad(image, margin) for name, image in images.items()}
-        there = {name: self._patches(pad(self._hide(name, mask), margin)) for name, mask in available.items()}
+        available = {name: pad(self._hide(name, mask), margin) for name, mask in available.items()}
+        there = {name: self._patches(mask) for name, mask in available.items()}
         encoders = {name: cast("SwinEncoder", encoder) for name, encoder in self.encoders.items()}
         tokens = {name: encoder.tokens(images[name], there[name]) for name, encoder in encoders.items()}
         features = []
@@ -88,7 +91,7 @@ class SwinFusion(nn.Module):
                 others = {name: tokens[name] for name in self.others}
                 tokens[self.primary] = self.fusions[stage](tokens[self.primary], others, there)
             features.append(tokens[self.primary])
-        return self.decoder(features, images[self.primary])[..., :height, :width]
+        return self.decoder(features, images, available)[..., :height, :width]
 
     def _hide(self, name: str, available: Tensor) -> Tensor:
         """Modality dropout: hide a secondary modality of some samples, in training only."""
