@@ -62,10 +62,11 @@ def write_bundle(folder: Path, *, kind: str, spec: dict[str, Any], state: dict[s
         state: Tensors by name, as from ``module.state_dict()``.
         card: The model card, in Markdown.
     """
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     weights = folder / WEIGHTS
-    save_file({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}, weights)
+    # Written by Python, so that a full disk is the OSError that the command knows how to tell.
+    weights.write_bytes(save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in state.items()}))
     manifest = {
         "format": FORMAT,
         "farview": version("farview"),

@@ -35,7 +35,7 @@ class CommandFailed(click.ClickException):
 
 
 class Command(click.Command):
-    """A click command whose farview errors end as one message and an exit code."""
+    """A click command whose farview errors, full disks and interrupts end as one message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -43,6 +43,8 @@ class Command(click.Command):
             return super().invoke(ctx)
         except FarviewError as error:
             raise CommandFailed(str(error), error.exit_code) from error
+        except KeyboardInterrupt as error:
+            raise CommandFailed("interrupted; no partial output was left", 1) from error
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 place = f"{error.filename}: " if error.filename else ""

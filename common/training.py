@@ -95,7 +95,11 @@ def train(
             enable_model_summary=False,
             callbacks=[keeper],
         )
-        trainer.fit(task, train_dataloaders=_Batches(training))
+        try:
+            trainer.fit(task, train_dataloaders=_Batches(training))
+        except SystemExit as end:
+            # Lightning turns an interrupt into an exit; the caller decides what an interrupt means.
+            raise KeyboardInterrupt from end
     keeper.restore(model)
     model.eval()
     return TrainingRecord(

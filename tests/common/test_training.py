@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from torch import nn
 
@@ -80,3 +81,14 @@ def test_score_does_not_depend_on_the_batches():
     expected = float((model(x) - y).detach().square().mean())
     assert math.isclose(whole, expected, rel_tol=1e-6)
     assert math.isclose(uneven, expected, rel_tol=1e-6)
+
+
+def test_an_interrupt_reaches_the_caller():
+    def interrupted(_model, _batch):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            linear(), interrupted, training=[data()], validation=None, steps=3, validate_every=1, patience=1,
+            learning_rate=0.1, weight_decay=0.0, warmup=0, clip=1.0, seed=0, description="test",
+        )  # fmt: skip
