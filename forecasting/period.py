@@ -16,10 +16,12 @@ DAY_NANOSECONDS = 86_400 * 10**9
 CYCLE_DAYS = (1.0, 7.0, 365.2425)
 """Length of the cycles that local phases are known of: day, week, year."""
 MOST_BINS = 512
+LEAST_CYCLES = 8
+"""A mean over fewer cycles holds more noise than pattern."""
 
 
 class PeriodTable(nn.Module):
-    """One value a bin of the longest cycle that the training part resolves and has seen four times.
+    """One value a bin of the longest cycle that the training part resolves and has seen often enough.
 
     Until :meth:`solve` has found such a cycle the table is empty, and changes nothing.
 
@@ -57,7 +59,7 @@ class PeriodTable(nn.Module):
         for which in reversed(range(len(CYCLE_DAYS))):
             length = CYCLE_DAYS[which] * DAY_NANOSECONDS
             bins = round(length / step)
-            if 2 <= bins <= MOST_BINS and span >= 4 * length:
+            if 2 <= bins <= MOST_BINS and span >= LEAST_CYCLES * length:
                 index = cycle_index(rows.phases[used], which, bins)
                 count = torch.bincount(index, minlength=MOST_BINS)
                 total = torch.bincount(index, weights=rows.values[used].double(), minlength=MOST_BINS)

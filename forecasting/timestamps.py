@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -27,13 +28,13 @@ class TimeStyle:
 
     Attributes:
         format: ``strptime`` format.
-        zone: Time zone of the clock the file shows, as an IANA name; UTC where none is known.
-        aware: Whether the text states an offset.
+        zone: Local time zone, as an IANA name; UTC where none is stated.
+        offset: How the text states its offset from UTC: not at all (it is in ``zone``), as a ``Z``, or in numbers.
     """
 
     format: str
     zone: str
-    aware: bool
+    offset: Literal["none", "Z", "numbers"]
 
 
 def parse_times(
@@ -85,21 +86,20 @@ def parse_times(
             ) from error
     # A copy, since pandas hands out read-only views.
     nanoseconds = utc.dt.tz_localize(None).astype("datetime64[ns]").astype("int64").to_numpy(copy=True)
-    return nanoseconds, TimeStyle(format=time_format, zone=timezone or "UTC", aware=aware)
+    offset = "none" if not aware else "Z" if str(text.iloc[0]).rstrip().endswith("Z") else "numbers"
+    return nanoseconds, TimeStyle(format=time_format, zone=timezone or "UTC", offset=offset)
 
 
 def write_times(nanoseconds: np.ndarray, style: TimeStyle) -> np.ndarray:
     """Write times in the style of the file they continue, as an object array of texts."""
-    local = _local(nanoseconds, style.zone if not style.aware else "UTC")
-    if style.aware and style.zone != "UTC":
-        local = local.tz_convert(style.zone)
+    local = _local(nanoseconds, "UTC" if style.offset == "Z" else style.zone)
     texts = local.strftime(style.format.replace("%z", "")).to_numpy(dtype=object)
-    if not style.aware:
-        return texts
-    if style.zone == "UTC":
+    if style.offset == "Z":
         return texts + "Z"
-    offsets = local.strftime("%z").to_numpy(dtype=object)
-    return texts + np.array([f"{o[:3]}:{o[3:]}" for o in offsets], dtype=object)
+    if style.offset == "numbers":
+        offsets = local.strftime("%z").to_numpy(dtype=object)  # +hhmm
+        return texts + np.array([f"{offset[:3]}:{offset[3:]}" for offset in offsets], dtype=object)
+    return texts
 
 
 def local_phases(nanoseconds: np.ndarray, zone: str) -> np.ndarray:
@@ -111,14 +111,14 @@ def local_phases(nanoseconds: np.ndarray, zone: str) -> np.ndarray:
 
     Returns:
         ``float32 [N, 3]`` in ``[0, 1)``: fraction of the day since midnight; of the week since Monday; of the
-        year since 1 January.
+        year since January, each month a twelfth, so that monthly series have twelve phases.
     """
     local = _local(nanoseconds, zone).tz_localize(None)
     clock = local.astype("datetime64[ns]").astype("int64").to_numpy()
     day = clock % DAY / DAY
     week = (local.day_of_week.to_numpy() + day) / 7
-    length = np.where(local.is_leap_year, 366, 365)
-    year = (local.day_of_year.to_numpy() - 1 + day) / length
+    month = (local.day.to_numpy() - 1 + day) / local.days_in_month.to_numpy()
+    year = (local.month.to_numpy() - 1 + month) / 12
     return np.stack([day, week, year], axis=-1).astype(np.float32)
 
 

@@ -32,7 +32,7 @@ def _panel(*series, step=HOUR, start=0, zone="UTC"):
         steps=tuple(infer_step(t, zone) for t in times),
         id_name="unique_id",
         time_name="ds",
-        style=TimeStyle("%Y-%m-%d %H:%M:%S", zone, aware=False),
+        style=TimeStyle("%Y-%m-%d %H:%M:%S", zone, offset="none"),
     )
 
 

@@ -25,7 +25,7 @@ def windows(make_panel):
     values = np.sin(2 * np.pi * hours / 24) + 0.1 * generator.standard_normal(400)
     values[generator.random(400) < 0.1] = np.nan
     values[[10, 11, 40]] = np.nan
-    panel = make_panel(values, values[:200] * 2 + 1)
+    panel = make_panel(values, values * 2 + 1)
     rows = Rows(panel, centre=np.zeros(2), scale=np.ones(2))
 
     def of(first, stop, batch_size=16):
@@ -45,7 +45,7 @@ def model(kind, seed=0):
 def opened(kind, windows):
     """A solved model, no longer at its start, where networks add nothing to the last value or the floor."""
     made = model(kind)
-    made.solve(windows(0, 150), windows(150, 200))
+    made.solve(windows(0, 320), windows(320, 400))
     open_up(made)
     return made
 
@@ -109,7 +109,7 @@ class TestEveryModel:
         settings = {**SMALL.get(kind, {}), **({} if kind == "seasonal-naive" else {"period_table": False})}
         torch.manual_seed(0)
         made = build(kind, lookback=LOOKBACK, horizon=HORIZON, settings=settings).eval()
-        made.solve(windows(0, 150), windows(150, 200))
+        made.solve(windows(0, 320), windows(320, 400))
         open_up(made)
         if hasattr(made, "linear"):
             made.linear.bias.zero_()
@@ -122,7 +122,7 @@ def test_the_informer_starts_from_the_ridge_floor(windows):
     batch = first(windows(0, 150))
     informer, ridge = model("informer"), model("ridge")
     for made in (informer, ridge):
-        made.solve(windows(0, 150), windows(150, 200))
+        made.solve(windows(0, 320), windows(320, 400))
     assert informer.gate == 0
     assert torch.equal(informer(batch), ridge(batch))
     assert not torch.equal(opened("informer", windows)(batch), ridge(batch))
@@ -172,7 +172,7 @@ def test_seasonal_naive_without_a_season_is_the_last_value(make_panel):
 
 
 def test_the_period_table_holds_the_mean_of_each_phase(make_panel):
-    values = np.tile(np.arange(24.0), 30) + np.repeat(np.arange(30) % 2, 24)  # the hour, and half a unit by the day
+    values = np.tile(np.arange(24.0), 70) + np.repeat(np.arange(70) % 2, 24)  # the hour, and half a unit by the day
     panel = make_panel(values, start=5 * 3600 * 10**9)  # begins at five o'clock
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
     found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=30, horizon=6)
@@ -180,8 +180,8 @@ def test_the_period_table_holds_the_mean_of_each_phase(make_panel):
     made = build("ridge", lookback=30, horizon=6, settings={})
     made.solve(windows, windows)
     which, bins = made.period.cycle.tolist()
-    assert (which, bins) == (1, 168)  # 30 days are four weeks
-    clock = (np.arange(720) + 5 + 3 * 24) % 168  # 1 January 1970 was a Thursday
+    assert (which, bins) == (1, 168)  # 70 days are ten weeks
+    clock = (np.arange(1680) + 5 + 3 * 24) % 168  # 1 January 1970 was a Thursday
     expected = [values[clock == hour].mean() for hour in range(168)]
     np.testing.assert_allclose(made.period.table[:168], expected, atol=1e-5)
 

@@ -55,6 +55,14 @@ def test_times_are_written_as_they_were_read(texts):
     assert write_times(times, style).tolist() == texts
 
 
+def test_a_stated_zone_changes_only_offsets_written_in_numbers():
+    texts = ["2024-03-31 01:59:00+01:00", "2024-03-31 03:00:00+02:00"]
+    times, style = parse(texts, timezone="Europe/Berlin")
+    assert write_times(times, style).tolist() == texts
+    times, style = parse(["2024-07-01T12:00:00Z"], timezone="Europe/Berlin")
+    assert write_times(times, style).tolist() == ["2024-07-01T12:00:00Z"]
+
+
 @pytest.mark.parametrize(
     ("texts", "says"),
     [
@@ -84,9 +92,14 @@ def test_an_unknown_zone_and_an_hour_that_does_not_exist():
 
 
 def test_phases_are_of_the_local_clock():
-    # Monday 1 July 2024, 18:00 in Berlin (UTC+2); a leap year.
+    # Monday 1 July 2024, 18:00 in Berlin (UTC+2).
     phases = local_phases(np.array([ns("2024-07-01 16:00")]), "Europe/Berlin")[0]
-    np.testing.assert_allclose(phases, [18 / 24, 0.75 / 7, (182 + 0.75) / 366], atol=1e-6)
+    np.testing.assert_allclose(phases, [18 / 24, 0.75 / 7, (6 + 0.75 / 31) / 12], atol=1e-6)
+
+
+def test_months_have_twelve_phases():
+    starts = pd.date_range("2023-01-01", periods=24, freq="MS").as_unit("ns").asi8
+    assert np.floor(local_phases(starts, "UTC")[:, 2] * 12 + 1e-3).tolist() == [*range(12)] * 2
 
 
 def test_steps():
