@@ -128,6 +128,18 @@ def test_the_informer_starts_from_the_ridge_floor(windows):
     assert not torch.equal(opened("informer", windows)(batch), ridge(batch))
 
 
+def test_tokens_of_which_nothing_is_observed_are_not_attended_to(windows):
+    batch = first(windows(0, 320))
+    observed = batch.observed.clone()
+    observed[:, 2:14] = False  # three whole tokens of four rows; the first token holds two rows
+    hidden = batch._replace(values=batch.values * observed, observed=observed)
+    phases = hidden.phases.clone()
+    phases[:, 2:14] = torch.rand(12, 3)
+    made = model("informer")
+    open_up(made)
+    assert torch.equal(made(hidden), made(hidden._replace(phases=phases)))
+
+
 def test_ridge_is_the_solution_of_scikit_learn():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(200, 6, generator=generator, dtype=torch.float64) + 3
