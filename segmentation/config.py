@@ -202,7 +202,7 @@ class PixelBoostingConfig(Config):
 
     kind: Literal["pixel-boosting"] = "pixel-boosting"
     iterations: Annotated[int, Field(ge=1)] = 60
-    leaves: Annotated[int, Field(ge=2)] = 15
+    leaves: Annotated[int, Field(ge=2, le=32)] = 15
     pixels: Annotated[int, Field(ge=100)] = 20_000
 
 

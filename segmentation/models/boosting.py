@@ -60,7 +60,7 @@ class PixelBoosting(nn.Module):
             max_iter=self.iterations,
             max_leaf_nodes=self.leaves,
             max_depth=DEPTH,
-            early_stopping=False,
+            early_stopping=False,  # pyright: ignore[reportArgumentType] - its default is a text
             random_state=seed,
         )
         booster.fit(pixels.numpy(), labels.numpy(), sample_weight=weights.numpy())
