@@ -2,7 +2,8 @@
 
 Vegetation looks alike to the optical sensor whether it is low or high, and so do bare soil and roofs; smooth
 surfaces look alike to the radar whether they are water or soil, and so do the rough ones, crowns and walls.
-Only both together tell the five classes apart, so that there is something to gain from fusion.
+Only both together tell the five classes apart, so that there is something to gain from fusion; and the speckle of
+the radar leaves single pixels uncertain, so that there is something to gain from the neighbours.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SAR = {  # mean backscatter in dB of the same
     "VH": (-25.0, -19.0, -12.0, -25.0, -12.0),
 }
 OPTICAL_NOISE = 250.0
-LOOKS = 4  # speckle: intensity is the mean times a gamma variable of this shape
+LOOKS = 1  # speckle of a single look: intensity is the mean times a gamma variable of this shape
 PATCH = 16.0  # standard deviation of the smoothing that makes regions, in pixels
 UNLABELLED_SHARE = 0.15
 TRANSFORM = from_origin(500_000, 5_800_000, 10, 10)  # metres, UTM zone 33 north

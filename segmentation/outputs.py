@@ -8,35 +8,33 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import rasterio
-from rasterio.windows import Window
+from numpy.typing import NDArray
 
 from common.files import atomic_path
+from common.geotiff import GeoTiff, new_geotiff
 from segmentation.classes import NODATA, TAG, LandClass
 from segmentation.inference import Rows
 from segmentation.scene import Grid
-
-BLOCK = 256  # side of the blocks inside a file
 
 
 class MapWriter:
     """Writes completed rows to the outputs that were asked for; made by :func:`map_writer`."""
 
-    def __init__(self, classes: Any, probabilities: Any, confidence: Any, codes: np.ndarray) -> None:
+    def __init__(
+        self, classes: GeoTiff, probabilities: GeoTiff | None, confidence: GeoTiff | None, codes: NDArray[np.uint8]
+    ) -> None:
         self._classes, self._probabilities, self._confidence = classes, probabilities, confidence
         self._codes = codes
 
     def write(self, rows: Rows) -> None:
         """Write the next rows."""
-        height, width = rows.available.shape
-        window = Window(0, rows.row, width, height)  # pyright: ignore[reportCallIssue]
-        self._classes.write(self._codes[rows.classes], 1, window=window)
+        self._classes.write(self._codes[rows.classes][None], rows.row)
+        nothing = np.float32(np.nan)
         if self._probabilities is not None:
-            values = np.where(rows.available, rows.probabilities, np.float32(np.nan))
-            self._probabilities.write(values, window=window)
+            self._probabilities.write(np.where(rows.available, rows.probabilities, nothing), rows.row)
         if self._confidence is not None:
-            values = np.where(rows.available, rows.probabilities.max(axis=0), np.float32(np.nan))
-            self._confidence.write(values, 1, window=window)
+            best = rows.probabilities.max(axis=0, keepdims=True)
+            self._confidence.write(np.where(rows.available, best, nothing), rows.row)
 
 
 @contextmanager
@@ -59,41 +57,22 @@ def map_writer(
     """
     codes = np.full(256, NODATA, dtype=np.uint8)  # by position; 255 stays 255
     codes[: len(classes)] = [each.code for each in classes]
-    with ExitStack() as stack:
+    grid_of_map = {"crs": grid.crs, "transform": grid.transform, "height": grid.height, "width": grid.width}
+    # All files are closed and checked before the first gets its name.
+    with ExitStack() as names, ExitStack() as files:
 
-        def opened(path: Path | None, **profile: Any) -> Any:
-            if path is None:
-                return None
-            return stack.enter_context(_new_raster(stack.enter_context(atomic_path(path)), grid, **profile))
+        def opened(path: Path, **profile: Any) -> GeoTiff:
+            return files.enter_context(new_geotiff(names.enter_context(atomic_path(path)), **grid_of_map, **profile))
 
-        first = opened(class_map, count=1, dtype="uint8", nodata=NODATA)
-        first.set_band_description(1, "class")
-        first.write_colormap(1, {each.code: each.rgba for each in classes})
-        first.update_tags(1, **{f"{TAG}{each.code}": each.name for each in classes})
         floats = {"dtype": "float32", "nodata": np.nan, "predictor": 3}
-        second = opened(probabilities, count=len(classes), **floats)
+        first = opened(class_map, count=1, dtype="uint8", nodata=NODATA)
+        first.dataset.set_band_description(1, "class")
+        first.dataset.write_colormap(1, {each.code: each.rgba for each in classes})
+        first.dataset.update_tags(1, **{f"{TAG}{each.code}": each.name for each in classes})
+        second = opened(probabilities, count=len(classes), **floats) if probabilities else None
         if second is not None:
-            second.descriptions = [each.name for each in classes]
-        third = opened(confidence, count=1, **floats)
+            second.dataset.descriptions = [each.name for each in classes]
+        third = opened(confidence, count=1, **floats) if confidence else None
         if third is not None:
-            third.set_band_description(1, "confidence")
+            third.dataset.set_band_description(1, "confidence")
         yield MapWriter(first, second, third, codes)
-
-
-def _new_raster(path: Path, grid: Grid, **profile: Any) -> Any:
-    return rasterio.open(
-        path,
-        "w",
-        driver="GTiff",
-        crs=grid.crs,
-        transform=grid.transform,
-        height=grid.height,
-        width=grid.width,
-        tiled=True,
-        blockxsize=BLOCK,
-        blockysize=BLOCK,
-        interleave="band",
-        compress="deflate",
-        bigtiff="IF_SAFER",
-        **profile,
-    )

@@ -18,6 +18,7 @@ from common.report.comparison import Comparison
 from common.report.html import write_report
 
 FOLDER_VARIABLES = ("FARVIEW_DATA", "FARVIEW_CACHE")
+STDERR = 2  # the descriptor, which a command inherits whatever sys.stderr has become
 REPORT = "report.html"
 OUTPUTS = {
     "forecasts.csv": "forecasts with intervals for the times after the last row",
@@ -83,7 +84,7 @@ def _run(arguments: list[str], folder: Path) -> None:
     paths = {name: str(Path(os.environ[name]).resolve()) for name in FOLDER_VARIABLES if os.environ.get(name)}
     # -P keeps modules that happen to lie in the folder from being imported.
     command = [sys.executable, "-P", "-m", "common.cli", *arguments]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, **paths}, stdout=sys.stderr, check=False)
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **paths}, stdout=STDERR, check=False)
     if done.returncode:
         raise FarviewError(
             f"the demo stopped: `farview {shlex.join(arguments)}` failed (exit code {done.returncode})",

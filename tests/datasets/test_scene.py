@@ -75,11 +75,11 @@ def test_class_means_are_those_of_the_tables(pixels):
     np.testing.assert_allclose(intensity, [-18, -12, -6, -18, -6], atol=0.3)
 
 
-def test_speckle_has_four_looks(pixels):
+def test_speckle_is_of_a_single_look(pixels):
     _, sar, labels = pixels
     for code in range(5):
         intensity = 10 ** (sar[labels == code, 0] / 10)
-        assert (intensity.mean() / intensity.std()) ** 2 == pytest.approx(4, rel=0.15)
+        assert (intensity.mean() / intensity.std()) ** 2 == pytest.approx(1, rel=0.15)
 
 
 def test_only_both_modalities_together_tell_all_classes_apart(pixels):
@@ -91,7 +91,7 @@ def test_only_both_modalities_together_tell_all_classes_apart(pixels):
         )
     assert scores["optical"] < 0.75
     assert scores["sar"] < 0.75
-    assert scores["both"] > 0.95
+    assert 0.85 < scores["both"] < 0.95  # speckle leaves something to gain from the neighbours
 
 
 def test_another_seed_gives_another_scene(scene, tmp_path):
