@@ -1,5 +1,8 @@
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +230,10 @@ def test_help_shows_an_example_that_click_accepts(name, farview_segment, monkeyp
     assert example
     command, *arguments = example[1].split()
     assert segment.commands[command].make_context(command, arguments, resilient_parsing=False).params
+
+
+def test_rio_has_the_same_commands():
+    rio = shutil.which("rio", path=Path(sys.executable).parent)
+    done = subprocess.run([str(rio), "segment", "--help"], capture_output=True, text=True, check=True)
+    for name in segment.commands:
+        assert f"\n  {name} " in done.stdout
