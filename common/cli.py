@@ -35,7 +35,7 @@ class CommandFailed(click.ClickException):
 
 
 class Command(click.Command):
-    """A click command whose farview errors, full disks and interrupts end as one message and an exit code."""
+    """A click command whose farview errors, interrupts and errors of the system end as one message and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -46,12 +46,13 @@ class Command(click.Command):
         except KeyboardInterrupt as error:
             raise CommandFailed("interrupted; no partial output was left", 1) from error
         except OSError as error:
-            if error.errno == errno.ENOSPC:
-                place = f"{error.filename}: " if error.filename else ""
-                raise CommandFailed(
-                    f"{place}the disk is full; nothing was kept\n  try: free space, or another -o", 1
-                ) from error
-            raise
+            if error.errno in (None, errno.EPIPE):  # a fault of ours; or a closed pipe, which click ends quietly
+                raise
+            place = f"{error.filename}: " if error.filename else ""
+            full = error.errno == errno.ENOSPC
+            problem = "the disk is full; nothing was kept" if full else f"{error.strerror}"
+            remedy = "free space, or another -o" if full else "check the path and your rights to it"
+            raise CommandFailed(f"{place}{problem}\n  try: {remedy}", 1) from error
 
 
 class Group(click.Group):

@@ -67,6 +67,8 @@ def fail(how):
         raise InputError("the rule", where="file.csv, line 3", remedy="the remedy")
     if how == "full":
         raise OSError(28, "No space left on device", "out.tif")
+    if how == "denied":
+        raise PermissionError(13, "Permission denied", "load.csv")
     if how == "interrupt":
         raise KeyboardInterrupt
     raise RuntimeError("a bug")
@@ -78,6 +80,9 @@ def test_errors_become_messages_and_exit_codes():
     done = CliRunner().invoke(group, ["fail", "full"])
     assert done.exit_code == 1
     assert done.stderr.startswith("error: out.tif: the disk is full")
+    done = CliRunner().invoke(group, ["fail", "denied"])
+    assert done.exit_code == 1
+    assert done.stderr == "error: load.csv: Permission denied\n  try: check the path and your rights to it\n"
     done = CliRunner().invoke(group, ["fail", "interrupt"])
     assert (done.exit_code, done.stderr) == (1, "error: interrupted; no partial output was left\n")
     assert isinstance(CliRunner().invoke(group, ["fail", "bug"]).exception, RuntimeError)
