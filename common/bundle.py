@@ -115,6 +115,14 @@ def read_bundle(folder: Path, kind: str) -> Bundle:
     return Bundle(path=folder, spec=manifest["spec"], state=state)
 
 
+def is_run(folder: Path, kind: str) -> bool:
+    """Whether a folder is a run of that kind."""
+    try:
+        return _read_manifest(folder)["kind"] == kind
+    except BundleError:
+        return False
+
+
 def _read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
@@ -132,9 +140,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     ]
     if broken:
         raise BundleError(f"lacks the keys {', '.join(broken)}", where=path, remedy="fit again")
-    if manifest["format"] > FORMAT:
+    if not 1 <= manifest["format"] <= FORMAT:
         raise BundleError(
-            f"was written in format {manifest['format']} by a newer farview; this one reads up to {FORMAT}",
+            f"is of format {manifest['format']}; this farview reads 1 to {FORMAT}",
             where=path,
             remedy="update farview",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import importlib.util
+import signal
 import sys
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
@@ -134,6 +135,8 @@ def main() -> None:
     except UsageError as error:
         CommandFailed(str(error), error.exit_code).show()
         sys.exit(error.exit_code)
+    # A batch system ends a job with SIGTERM: leave like on an error, so that temporary files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     farview(prog_name="farview")
 
 

@@ -122,7 +122,9 @@ def _apply_override(tree: dict[str, Any], override: str) -> None:
     try:
         value = yaml.safe_load(raw)
     except yaml.YAMLError as error:
-        raise ConfigError(f"the value is not YAML: {_one_line(error)}", where=f"--set {override}") from error
+        raise ConfigError(
+            f"the value is not YAML: {_one_line(error)}", where=f"--set {override}", remedy=f"""--set '{key}="{raw}"'"""
+        ) from error
     *parents, last = key.split(".")
     branch = tree
     for parent in parents:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,12 @@ def atomic_path(target: Path) -> Iterator[Path]:
         UsageError: If the folder of ``target`` cannot be created or written to.
     """
     target = Path(target)
+    made = [folder for folder in target.parents if not folder.exists()]
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
+        _remove_empty(made)
         raise UsageError(
             f"cannot write here ({error.strerror})", where=target, remedy="choose another output path"
         ) from error
@@ -47,6 +49,34 @@ def atomic_path(target: Path) -> Iterator[Path]:
         partial.replace(target)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+        _remove_empty(made)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders that were made for an output that did not come, the innermost first."""
+    for folder in folders:
+        try:
+            folder.rmdir()
+        except OSError:  # it holds something, or was never made
+            return
+
+
+def check_output(target: Path, inputs: Mapping[str, Path]) -> None:
+    """Refuse an output file that would destroy what it is made from.
+
+    Args:
+        target: The file to be written.
+        inputs: Files and folders that are read, by what they are ("the data").
+
+    Raises:
+        UsageError: If the target is a folder, is one of the inputs, or lies in one of them.
+    """
+    if target.is_dir():
+        raise UsageError("is a folder, but a file is to be written", where=target, remedy="add a file name")
+    for what, path in inputs.items():
+        same = target.exists() and path.exists() and target.samefile(path)
+        if same or (path.is_dir() and target.resolve().is_relative_to(path.resolve())):
+            raise UsageError(f"would be written over {what}, {path}", where=target, remedy="choose another -o")
 
 
 def write_text(target: Path, text: str) -> None:
@@ -84,13 +114,13 @@ def existing_file(path: Path, what: str) -> Path:
 
 
 @contextmanager
-def atomic_folder(target: Path, marker: str) -> Iterator[Path]:
+def atomic_folder(target: Path, is_ours: Callable[[Path], bool]) -> Iterator[Path]:
     """Yield a new folder that becomes ``target`` when the block succeeds.
 
     Args:
-        target: The final folder. It may exist only if it is empty or holds ``marker``, that is, if an
-            earlier run of the same kind wrote it; such a folder is replaced as a whole.
-        marker: Name of a file that every folder of this kind holds.
+        target: The final folder. If it exists, it must be empty, or of an earlier run of the same kind; such a
+            folder is replaced as a whole.
+        is_ours: Tells whether a folder is of an earlier run of the same kind.
 
     Yields:
         The folder to write into.
@@ -101,9 +131,9 @@ def atomic_folder(target: Path, marker: str) -> Iterator[Path]:
     target = Path(target)
     if target.exists() and not target.is_dir():
         raise UsageError("is a file, but a folder is to be written here", where=target, remedy="choose another -o")
-    if target.is_dir() and any(target.iterdir()) and not (target / marker).exists():
+    if target.is_dir() and any(target.iterdir()) and not is_ours(target):
         raise UsageError(
-            f"holds files that are not of an earlier run (no {marker}), and is left alone",
+            "holds something else than an earlier result of this command, and is left alone",
             where=target,
             remedy="choose another -o, or empty the folder",
         )

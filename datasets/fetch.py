@@ -30,7 +30,7 @@ def get(name: str, output: Path) -> Path:
         DatasetError: If a file cannot be fetched or is not the published one.
     """
     card = load_card(name)
-    with atomic_folder(output, marker=CARD_FILE) as folder:
+    with atomic_folder(output, lambda folder: (folder / CARD_FILE).exists()) as folder:
         if card.convert is None:
             _gather(card, folder)
         else:

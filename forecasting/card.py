@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from forecasting.evaluate import evaluate
@@ -42,7 +44,8 @@ def model_card(forecaster: Forecaster, panel: Panel, split: Split, record: FitRe
     stop = panel.starts[1:]
     for part, first, end in (("validation", split.validation, split.test), ("test", split.test, stop)):
         found = evaluate(forecaster, panel, first, end)
-        if not found.windows:
+        if math.isnan(found.scores["mae"]):
+            lines.append(f"| {part} | {found.windows:,} | no value observed |" + " |" * (len(forecaster.levels) + 1))
             continue
         inside = " | ".join(f"{found.scores[f'coverage-{level:g}']:.1f}%" for level in forecaster.levels)
         lines.append(

@@ -63,7 +63,7 @@ def compare(
         The comparison, and the fitted models by kind.
 
     Raises:
-        InputError: If there is no test window.
+        InputError: If there is no test window, or none with a value.
     """
     size = {"lookback": common["lookback"], "horizon": common["horizon"]}
     stop = panel.starts[1:]
@@ -80,6 +80,8 @@ def compare(
         for seed in seeds if model["learning_rate"] is not None else seeds[:1]:
             forecaster, record = fit(panel, split, **model, seed=seed, **common)
             evaluation = evaluate(forecaster, panel, split.test, stop)
+            if not len(evaluation.losses):
+                raise InputError("no value is observed in the test part", remedy="a larger split.test")
             log.info("%s, seed %d: test MAE %.4g (scaled)", kind, seed, evaluation.scores["mae"])
             fitted.append(forecaster)
             records.append(record)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -18,7 +19,8 @@ class Evaluation:
     """Errors on scaled values.
 
     Attributes:
-        scores: ``mae``, ``rmse``, and ``coverage-80`` and the like in percent, over all observed targets.
+        scores: ``mae``, ``rmse``, and ``coverage-80`` and the like in percent, over all observed targets; NaN
+            where none is observed.
         losses: Mean absolute error at each origin time, the series averaged, ``[T]`` in order of time.
         by_horizon: Mean absolute error at each step ahead, ``[H]``.
         windows: Number of windows.
@@ -59,7 +61,7 @@ def evaluate(forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.n
     seen = torch.cat(observed or [empty.bool()]).numpy()
     seconds = time.perf_counter() - started
 
-    total = max(1, int(seen.sum()))
+    total = int(seen.sum()) or math.nan
     scores = {"mae": error.sum() / total, "rmse": float(np.sqrt(np.square(error).sum() / total))}
     for level, width in zip(forecaster.levels, forecaster.widths.numpy(), strict=True):
         scores[f"coverage-{level:g}"] = 100 * float(((error <= width) & seen).sum()) / total

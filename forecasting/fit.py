@@ -6,12 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from common.bundle import Bundle, write_bundle
-from common.errors import BundleError, InputError
+from common.bundle import write_bundle
+from common.errors import InputError
 from common.training import TrainingRecord, log_training, seed_everything, train
 from forecasting.calibrate import interval_widths
 from forecasting.models import build
@@ -62,37 +61,6 @@ class Forecaster:
             "data": data,
         }
         write_bundle(folder, kind="forecast", spec=spec, state=self.model.state_dict(), card=card)
-
-    @classmethod
-    def from_bundle(cls, bundle: Bundle) -> Forecaster:
-        """Build again what :meth:`write` wrote.
-
-        Raises:
-            BundleError: If the specification is incomplete, or the weights do not fit it.
-        """
-        spec = bundle.spec
-        try:
-            settings = dict(spec["model"])
-            kind = settings.pop("kind")
-            model = build(kind, lookback=spec["lookback"], horizon=spec["horizon"], settings=settings)
-            bundle.load_into(model)
-            return cls(
-                kind=kind,
-                settings=settings,
-                lookback=spec["lookback"],
-                horizon=spec["horizon"],
-                levels=tuple(spec["levels"]),
-                model=model.eval(),
-                widths=torch.tensor(spec["widths"], dtype=torch.float64),
-                scales={name: (pair[0], pair[1]) for name, pair in spec["scales"].items()},
-                step=round(spec["step_seconds"] * 1e9),
-            )
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            if isinstance(error, BundleError):
-                raise
-            raise BundleError(
-                f"bundle.json is incomplete ({error!r})", where=bundle.path, remedy="fit again"
-            ) from error
 
 
 @dataclass(frozen=True)
@@ -154,7 +122,7 @@ def fit(
     first = panel.starts[:-1]
     fitting = origins_within(panel, first, split.validation, lookback=lookback, horizon=horizon)
     checking = origins_within(panel, split.validation, split.test, lookback=lookback, horizon=horizon)
-    _require_windows(panel, split, fitting[0], lookback=lookback, horizon=horizon)
+    _require_windows(panel, split, rows, fitting[1], lookback=lookback, horizon=horizon)
     size = {"lookback": lookback, "horizon": horizon}
 
     seed_everything(seed)
@@ -182,7 +150,7 @@ def fit(
         )
         log_training(kind, record)
     model.eval()
-    calibrating = checking if len(checking[0]) else fitting
+    calibrating = checking if _has_targets(rows, checking[1], horizon) else fitting
     widths = interval_widths(model, Windows(rows, *calibrating, **size, batch_size=INFERENCE_BATCH), levels)
     forecaster = Forecaster(
         kind=kind,
@@ -195,6 +163,12 @@ def fit(
         step=int(rows.step.median()),
     )
     return forecaster, FitRecord(len(fitting[0]), len(checking[0]), record, time.perf_counter() - started)
+
+
+def _has_targets(rows: Rows, origins: Tensor, horizon: int) -> bool:
+    """Whether any window has an observed target."""
+    seen = torch.nn.functional.pad(rows.observed.long().cumsum(0), (1, 0))  # [rows + 1]
+    return bool((seen[origins + horizon] > seen[origins]).any())
 
 
 def absolute_error(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -210,13 +184,16 @@ def squared_error(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
 LOSSES = {"mae": absolute_error, "mse": squared_error}
 
 
-def _require_windows(panel: Panel, split: Split, series: Tensor, *, lookback: int, horizon: int) -> None:
-    if not len(panel.values) or np.isnan(panel.values).all():
-        raise InputError("no series has a single value", remedy="check data.target (long) or data.channels (wide)")
-    if not len(series):
+def _require_windows(panel: Panel, split: Split, rows: Rows, origins: Tensor, *, lookback: int, horizon: int) -> None:
+    if not len(origins):
         longest = int((split.validation - panel.starts[:-1]).max())
         raise InputError(
             f"no series is long enough to train on: the longest training part has {longest} rows, and one window "
             f"needs at least 1 row of lookback and {horizon} of horizon, better {lookback} + {horizon}",
             remedy="a smaller horizon, smaller split.validation and split.test, or longer series",
+        )
+    if not _has_targets(rows, origins, horizon):
+        raise InputError(
+            "no value is observed in the rows to train on, after the first of each series",
+            remedy="check data.target (long) or data.channels (wide)",
         )

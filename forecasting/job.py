@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from common.bundle import MANIFEST, read_bundle
-from common.config import load_config, validate
-from common.errors import UsageError
-from common.files import atomic_folder, atomic_path
-from common.progress import log
-from forecasting.config import DataConfig, ForecastConfig, ModelConfig
-from forecasting.fit import Forecaster
-from forecasting.series import Panel, read_panel
-from forecasting.windows import Split, split_rows
+import torch
 
-COMPARISON = "comparison.json"
+from common.bundle import MANIFEST, is_run, read_bundle
+from common.config import load_config, validate
+from common.errors import InputError, UsageError
+from common.files import atomic_folder, atomic_path, check_output
+from common.progress import log
+from common.report.comparison import FILE, is_comparison
+from forecasting.config import DataConfig, ForecastConfig, LayoutConfig, ModelConfig, RunSpec
+from forecasting.fit import Forecaster
+from forecasting.models import build
+from forecasting.series import Panel, read_panel
+from forecasting.windows import Split, has_values, split_rows
 
 
 def load_job(path: Path, data: Path | None, overrides: tuple[str, ...]) -> ForecastConfig:
@@ -31,7 +35,7 @@ def load_job(path: Path, data: Path | None, overrides: tuple[str, ...]) -> Forec
         ConfigError: If the configuration breaks a rule.
     """
     if data is not None:
-        overrides = (*overrides, f"data.path={data.absolute()}")
+        overrides = (*overrides, f"data.path={json.dumps(str(data.absolute()))}")  # quoted, as overrides are YAML
     job = load_config(path, ForecastConfig, overrides)
     resolved = job.data.model_copy(update={"path": path.parent / job.data.path})
     return job.model_copy(update={"data": resolved})
@@ -46,9 +50,8 @@ def run_fit(job: ForecastConfig, run: Path) -> None:
     from forecasting.card import model_card
     from forecasting.fit import fit
 
-    with atomic_folder(run, MANIFEST) as folder:
-        panel = _read(job.data)
-        split = _split(job, panel)
+    with atomic_folder(run, partial(is_run, kind="forecast")) as folder:
+        panel, split = _prepared(job)
         forecaster, record = fit(panel, split, seed=job.seed, **_model(job.model), **_common(job))
         card = model_card(forecaster, panel, split, record)
         forecaster.write(folder, data=_layout(job.data), card=card)
@@ -77,10 +80,9 @@ def run_predict(run: Path, data: Path, output: Path, *, horizon: int | None, lev
             f"cannot write {output.suffix or 'this'}", where=output, remedy="a name ending in .csv or .parquet"
         )
     chosen = None if levels is None else _parse_levels(levels)
-    bundle = read_bundle(run, "forecast")
-    forecaster = Forecaster.from_bundle(bundle)
-    layout = validate({**bundle.spec["data"], "path": data}, DataConfig, where=run / MANIFEST)
-    result = forecast(forecaster, _read(layout), horizon=horizon, levels=chosen)
+    forecaster, layout = load_run(run)
+    check_output(output, {"the data": data, "the run": run})
+    result = forecast(forecaster, _read(data, layout), horizon=horizon, levels=chosen)
 
     failures = output.with_name(f"{output.name}.failed.csv")
     failures.unlink(missing_ok=True)  # of an earlier run
@@ -111,14 +113,13 @@ def run_compare(job: ForecastConfig, output: Path) -> str:
     from forecasting.card import model_card
     from forecasting.compare import compare
 
-    with atomic_folder(output, COMPARISON) as folder:
-        panel = _read(job.data)
-        split = _split(job, panel)
+    with atomic_folder(output, partial(is_comparison, task="forecast")) as folder:
+        panel, split = _prepared(job)
         models = list(map(_model, job.compare.models))
         name = panel.ids[0] if len(panel.ids) == 1 else f"{len(panel.ids)} series"
         title = f"Forecasting {name} of {job.data.path.name}"
         comparison, contenders = compare(panel, split, models, seeds=job.compare.seeds, title=title, **_common(job))
-        comparison.write(folder / COMPARISON)
+        comparison.write(folder / FILE)
         write_report([comparison], folder / "report.html", title=title)
         for kind, contender in contenders.items():
             run = folder / "runs" / kind
@@ -128,22 +129,67 @@ def run_compare(job: ForecastConfig, output: Path) -> str:
     return summary_text(comparison)
 
 
-def _read(data: DataConfig) -> Panel:
+def load_run(run: Path) -> tuple[Forecaster, LayoutConfig]:
+    """Read a run folder: the forecaster, and how the file it was fitted on was laid out.
+
+    Raises:
+        BundleError: If it is no run of a forecaster, or is damaged.
+        ConfigError: If what it says of itself breaks a rule.
+    """
+    bundle = read_bundle(run, "forecast")
+    spec = validate(bundle.spec, RunSpec, where=run / MANIFEST)
+    settings = _model(spec.model)["settings"]
+    model = build(spec.model.kind, lookback=spec.lookback, horizon=spec.horizon, settings=settings)
+    bundle.load_into(model)
+    forecaster = Forecaster(
+        kind=spec.model.kind,
+        settings=settings,
+        lookback=spec.lookback,
+        horizon=spec.horizon,
+        levels=spec.levels,
+        model=model.eval(),
+        widths=torch.tensor(spec.widths, dtype=torch.float64),
+        scales=spec.scales,
+        step=round(spec.step_seconds * 1e9),
+    )
+    return forecaster, spec.data
+
+
+def _read(path: Path, layout: LayoutConfig) -> Panel:
     return read_panel(
-        data.path,
-        layout=data.layout,
-        id_name=data.id,
-        time_name=data.time,
-        target=data.target,
-        channels=data.channels,
-        time_format=data.time_format,
-        timezone=data.timezone,
-        duplicates=data.duplicates,
+        path,
+        layout=layout.layout,
+        id_name=layout.id,
+        time_name=layout.time,
+        target=layout.target,
+        channels=layout.channels,
+        time_format=layout.time_format,
+        timezone=layout.timezone,
+        duplicates=layout.duplicates,
     )
 
 
-def _split(job: ForecastConfig, panel: Panel) -> Split:
-    return split_rows(panel, validation=job.split.validation, test=job.split.test)
+def _prepared(job: ForecastConfig) -> tuple[Panel, Split]:
+    """The series that can be trained on, and how they are split."""
+    panel = _read(job.data.path, job.data)
+    shares = {"validation": job.split.validation, "test": job.split.test}
+    split = split_rows(panel, **shares)
+    trainable = has_values(panel, split.validation)
+    if trainable.all():
+        return panel, split
+    if not trainable.any():
+        raise InputError(
+            "no series has a value in its training part",
+            where=job.data.path,
+            remedy="check data.target (long) or data.channels (wide), or leave more rows to train on",
+        )
+    left_out = [name for name, good in zip(panel.ids, trainable, strict=True) if not good]
+    log.warning(
+        "warning: %d of %d series have no value in their training part, and are left out: %s",
+        len(left_out), len(panel.ids), ", ".join(left_out[:5]) + (", ..." if len(left_out) > 5 else ""),
+    )  # fmt: skip
+    panel = panel.select([int(i) for i in trainable.nonzero()[0]])
+    return panel, split_rows(panel, **shares)
 
 
 def _layout(data: DataConfig) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def forecast(
             where="--horizon",
             remedy=f"a horizon of 1 to {forecaster.horizon}, or fit again with a larger one",
         )
-    reasons = _unfit(panel)
+    reasons = _unfit(panel, forecaster.lookback)
     good = [i for i, reason in enumerate(reasons) if reason is None]
     failed = pd.DataFrame(
         [(panel.ids[i], reason) for i, reason in enumerate(reasons) if reason is not None],
@@ -92,13 +92,18 @@ def _levels(forecaster: Forecaster, levels: tuple[float, ...] | None) -> list[tu
     return [(level, known[level]) for level in (levels or forecaster.levels)]
 
 
-def _unfit(panel: Panel) -> list[str | None]:
+def _unfit(panel: Panel, lookback: int) -> list[str | None]:
     """For each series, why it cannot be forecast, or None."""
     reasons: list[str | None] = []
-    observed = np.add.reduceat(~np.isnan(panel.values), panel.starts[:-1]) if len(panel.values) else []
-    for step, count in zip(panel.steps, observed, strict=True):
-        if not count:
+    seen = np.concatenate([[0], np.cumsum(~np.isnan(panel.values))])
+    begin, end = panel.starts[:-1], panel.starts[1:]
+    ever = seen[end] > seen[begin]
+    lately = seen[end] > seen[np.maximum(begin, end - lookback)]
+    for step, some, recent in zip(panel.steps, ever, lately, strict=True):
+        if not some:
             reasons.append("every value is missing")
+        elif not recent:
+            reasons.append(f"every value of the last {lookback} rows, which is how far the run looks back, is missing")
         elif step is None:
             reasons.append("a single row has no step to continue by")
         else:

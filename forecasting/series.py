@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gzip
+import lzma
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,6 +21,11 @@ from forecasting.timestamps import Step, TimeStyle, following_times, infer_step,
 
 Layout = Literal["long", "wide"]
 Duplicates = Literal["error", "mean", "last"]
+MISSING = [
+    "", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None",
+    "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN",
+]  # fmt: skip
+"""How programs write a missing number; those that pandas knows."""
 
 
 @dataclass(frozen=True)
@@ -117,10 +126,12 @@ def read_panel(
     frame = _read_frame(path, text_columns)
     for name in text_columns:
         _require(frame, name, path)
+    numbers = frame.index.to_numpy()
 
     def place(row: int) -> str:
         # Row 0 of a CSV is line 2 of the file; Parquet has rows only.
-        return f"{path}, row {row + 1}" if path.suffix == ".parquet" else f"{path}, line {row + 2}"
+        number = int(numbers[row])
+        return f"{path}, row {number + 1}" if path.suffix == ".parquet" else f"{path}, line {number + 2}"
 
     if frame.empty:
         raise InputError("the file has a heading but no rows", where=path)
@@ -157,16 +168,33 @@ def _columns(path: Path) -> list[str]:
     if path.suffix == ".parquet":
         import pyarrow.parquet as parquet
 
-        return parquet.read_schema(path).names
+        with _parquet_errors(path):
+            return parquet.read_schema(path).names
     return list(_parse_csv(path, nrows=0).columns)
 
 
 def _read_frame(path: Path, text_columns: list[str]) -> pd.DataFrame:
+    """All rows but blank ones, numbered as in the file."""
     if path.suffix == ".parquet":
-        frame = pd.read_parquet(path)
+        with _parquet_errors(path):
+            frame = pd.read_parquet(path).reset_index(drop=True)
         kept = [name for name in text_columns if name in frame]
         return frame.astype(dict.fromkeys(kept, "string"))
-    return _parse_csv(path, dtype=dict.fromkeys(text_columns, "string"))
+    # A series may be called NA: in columns of text, only an empty cell is missing.
+    missing = {name: [""] if name in text_columns else MISSING for name in _columns(path)}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", pd.errors.ParserWarning)
+        frame = _parse_csv(
+            path,
+            dtype=dict.fromkeys(text_columns, "string"),
+            na_values=missing,
+            keep_default_na=False,
+            skip_blank_lines=False,  # so that rows keep the numbers of their lines
+            index_col=False,  # else a comma at the end of each row moves every column
+        )
+    if any(issubclass(each.category, pd.errors.ParserWarning) for each in caught):
+        log.warning("warning: %s: rows are longer than the heading; what is beyond it is left out", path)
+    return frame.dropna(how="all")
 
 
 def _parse_csv(path: Path, **options: object) -> pd.DataFrame:
@@ -174,9 +202,20 @@ def _parse_csv(path: Path, **options: object) -> pd.DataFrame:
         return pd.read_csv(path, **options)  # pyright: ignore[reportCallIssue, reportArgumentType]
     except pd.errors.EmptyDataError as error:
         raise InputError("the file is empty", where=path, remedy="a CSV with a heading and rows") from error
-    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+    except (pd.errors.ParserError, UnicodeDecodeError, EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
         detail = " ".join(str(error).split())
         raise InputError(f"cannot be read as CSV ({detail})", where=path, remedy="UTF-8 and commas") from error
+
+
+@contextmanager
+def _parquet_errors(path: Path) -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except pyarrow.ArrowInvalid as error:
+        detail = " ".join(str(error).split())
+        raise InputError(f"cannot be read as Parquet ({detail})", where=path, remedy="a CSV ends in .csv") from error
 
 
 def _require(frame: pd.DataFrame, name: str, path: Path) -> None:
@@ -205,6 +244,12 @@ def _numbers(column: pd.Series, name: str, place: Callable[[int], str]) -> np.nd
     return numbers
 
 
+def _holds_numbers(column: pd.Series) -> bool:
+    if column.dtype == bool:
+        return False
+    return bool(pd.api.types.is_numeric_dtype(column) or pd.to_numeric(column, errors="coerce").notna().any())
+
+
 def _melt(
     frame: pd.DataFrame,
     time_name: str,
@@ -215,11 +260,12 @@ def _melt(
 ) -> tuple[tuple[str, ...], np.ndarray, np.ndarray, np.ndarray]:
     """Wide to long: names, series number, time and value of each row, series after series."""
     if channels is None:
-        channels = tuple(
-            str(name)
-            for name in frame.columns
-            if name != time_name and pd.api.types.is_numeric_dtype(frame[name]) and frame[name].dtype != bool
-        )
+        # A column of text with a number in it is a series with a mistake, which is named below.
+        others = [str(name) for name in frame.columns if name != time_name]
+        channels = tuple(name for name in others if _holds_numbers(frame[name]))
+        left_out = [name for name in others if name not in channels]
+        if left_out:
+            log.info("%s: columns without numbers are left out: %s", path, ", ".join(left_out))
         if not channels:
             raise InputError("there is no numeric column", where=path, remedy="name the columns under data.channels")
     for name in channels:

@@ -20,6 +20,7 @@ from common.errors import InputError
 
 DAY = 86_400 * 10**9
 _DAY_AND_MONTH = re.compile(r"^\s*(\d{1,2})([/.\-])(\d{1,2})\2(\d{4})")
+_OFFSET = re.compile(r":\d{2}(?:\.\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)$")
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class TimeStyle:
 
     Attributes:
         format: ``strptime`` format.
-        zone: Local time zone, as an IANA name; UTC where none is stated.
+        zone: Local time zone: the stated one; else the offset that all times of the file have; else UTC.
         offset: How the text states its offset from UTC: not at all (it is in ``zone``), as a ``Z``, or in numbers.
     """
 
@@ -62,7 +63,15 @@ def parse_times(
     if time_format is None:
         time_format = _recognise(text, place)
     iso = _is_iso(time_format)
-    aware = "%z" in time_format or bool(iso and text.str.contains(r"(?:Z|[+-]\d{2}:?\d{2})$", regex=True).iloc[0])
+    offsets = text.str.extract(_OFFSET, expand=False)
+    aware = "%z" in time_format or bool(iso and offsets.notna().any())
+    if iso and aware and offsets.isna().any():
+        row = int(offsets.isna().to_numpy().argmax())
+        raise InputError(
+            f"the time {text.iloc[row]!r} has no offset from UTC, but others in the file have one",
+            where=place(row),
+            remedy="write all times with an offset, or none",
+        )
     # ISO files often leave out midnight or zero fractions, so that rows differ in form.
     parsed = pd.to_datetime(text, format="ISO8601" if iso else time_format, errors="coerce", utc=aware)
     unread = parsed.isna().to_numpy()
@@ -76,18 +85,19 @@ def parse_times(
     if aware:
         utc = parsed
     else:
-        try:
-            utc = parsed.dt.tz_localize(timezone or "UTC").dt.tz_convert("UTC")
-        except ValueError as error:
+        utc = parsed.dt.tz_localize(timezone or "UTC", nonexistent="NaT", ambiguous="NaT").dt.tz_convert("UTC")
+        unclear = utc.isna().to_numpy()
+        if unclear.any():
+            row = int(unclear.argmax())
             raise InputError(
-                f"a time does not fit the clock of {timezone}: {error}",
-                where=place(0).rsplit(",", 1)[0],
+                f"the time {text.iloc[row]!r} does not exist in {timezone}, or exists twice: its clock changes there",
+                where=place(row),
                 remedy="give times in UTC or with an offset, or leave out data.timezone",
-            ) from error
+            )
     # A copy, since pandas hands out read-only views.
     nanoseconds = utc.dt.tz_localize(None).astype("datetime64[ns]").astype("int64").to_numpy(copy=True)
     offset = "none" if not aware else "Z" if str(text.iloc[0]).rstrip().endswith("Z") else "numbers"
-    return nanoseconds, TimeStyle(format=time_format, zone=timezone or "UTC", offset=offset)
+    return nanoseconds, TimeStyle(format=time_format, zone=timezone or _shared_offset(offsets), offset=offset)
 
 
 def write_times(nanoseconds: np.ndarray, style: TimeStyle) -> np.ndarray:
@@ -129,14 +139,16 @@ class Step:
     Attributes:
         months: Calendar months, or 0 where the step is a fixed time.
         nanoseconds: The step, or the mean length of that many months.
+        day: Day of the month that steps of months aim at; shorter months have it on their last day.
     """
 
     months: int
     nanoseconds: int
+    day: int = 0
 
 
 def infer_step(nanoseconds: np.ndarray, zone: str) -> Step | None:
-    """Median step of sorted times; whole months where every step is that many months on the same local day.
+    """Median step of sorted times; whole months where all stand on one local day, or on the last of shorter months.
 
     Returns:
         The step, or None for fewer than two distinct times.
@@ -147,11 +159,12 @@ def infer_step(nanoseconds: np.ndarray, zone: str) -> Step | None:
         return None
     if gaps.min() >= 28 * DAY:
         local = _local(nanoseconds, zone)
-        ends = (local + pd.Timedelta(days=1)).day == 1
-        if len(set(local.day)) == 1 or bool(ends.all()):
+        days, last = local.day.to_numpy(), local.days_in_month.to_numpy()
+        day = 31 if bool((days == last).all()) else int(days.max())  # month ends stay month ends
+        if bool((days == np.minimum(day, last)).all()):
             counts = np.diff(local.year.to_numpy() * 12 + local.month.to_numpy())
             months = int(np.median(counts))
-            return Step(months=months, nanoseconds=int(months * 365.2425 / 12 * DAY))
+            return Step(months=months, nanoseconds=int(months * 365.2425 / 12 * DAY), day=day)
     return Step(months=0, nanoseconds=int(np.median(gaps)))
 
 
@@ -165,10 +178,8 @@ def following_times(last: int, step: Step, count: int, zone: str) -> np.ndarray:
         return last + step.nanoseconds * np.arange(1, count + 1, dtype=np.int64)
     start = _local(np.array([last]), zone)[0].tz_localize(None)
     if step.months:
-        is_end = start.is_month_end
-        naive = pd.DatetimeIndex([start + pd.DateOffset(months=step.months * k) for k in range(1, count + 1)])
-        if is_end:
-            naive = naive + pd.offsets.MonthEnd(0)
+        first = [start.replace(day=1) + pd.DateOffset(months=step.months * k) for k in range(1, count + 1)]
+        naive = pd.DatetimeIndex([month.replace(day=min(step.day, month.days_in_month)) for month in first])
     else:
         naive = pd.DatetimeIndex(start + pd.to_timedelta(step.nanoseconds * np.arange(1, count + 1), unit="ns"))
     later = naive.tz_localize(zone, ambiguous=True, nonexistent="shift_forward").tz_convert("UTC")
@@ -184,7 +195,7 @@ def _check_zone(zone: str) -> None:
 
     try:
         zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise InputError(
             f"{zone!r} is not a time zone", where="data.timezone", remedy="an IANA name such as Europe/Berlin"
         ) from error
@@ -194,9 +205,20 @@ def _is_iso(time_format: str) -> bool:
     return time_format.startswith("%Y-%m-%d")
 
 
+def _shared_offset(offsets: pd.Series) -> str:
+    """The zone of a file whose times all have one offset from UTC, as ``UTC+01:00``; else UTC."""
+    distinct = offsets.dropna().unique()
+    if len(distinct) != 1 or distinct[0] == "Z":
+        return "UTC"
+    digits = distinct[0].replace(":", "").ljust(5, "0")  # +01, +0100 and +01:00 are one
+    return "UTC" if digits[1:] == "0000" else f"UTC{digits[:3]}:{digits[3:]}"
+
+
 def _recognise(text: pd.Series, place: Callable[[int], str]) -> str:
     """The format of a column of times; a day and month that cannot be told apart are refused."""
-    first = str(text.iloc[0])
+    # The longest text says most: some programs leave out the time at midnight.
+    row = int(text.str.len().to_numpy().argmax())
+    first = str(text.iloc[row])
     day_first = False
     match = _DAY_AND_MONTH.match(first)
     if match:
@@ -205,7 +227,7 @@ def _recognise(text: pd.Series, place: Callable[[int], str]) -> str:
         if left <= 12 and right <= 12:
             raise InputError(
                 f"{first!r} may be day or month first, and no row decides it",
-                where=place(0),
+                where=place(row),
                 remedy='state data.time_format, such as "%d/%m/%Y" or "%m/%d/%Y"',
             )
         day_first = bool(left > 12)
@@ -215,7 +237,7 @@ def _recognise(text: pd.Series, place: Callable[[int], str]) -> str:
     if found is None or first.strip().isdigit():
         raise InputError(
             f"cannot read {first!r} as a time",
-            where=place(0),
+            where=place(row),
             remedy='correct it, or state data.time_format, such as "%d.%m.%Y %H:%M"',
         )
     return found

@@ -56,7 +56,10 @@ class Rows:
         self.times = torch.from_numpy(panel.times)
         self.phases = torch.from_numpy(local_phases(panel.times, panel.style.zone))
         self.starts = torch.from_numpy(panel.starts)
-        self.step = torch.tensor([1 if step is None else step.nanoseconds for step in panel.steps])
+        # A series of one row has no step of its own, and must not change what is usual.
+        known = [step.nanoseconds for step in panel.steps if step is not None]
+        usual = int(np.median(known)) if known else 1
+        self.step = torch.tensor([usual if step is None else step.nanoseconds for step in panel.steps])
 
     def gather(self, series: Tensor, origins: Tensor, *, lookback: int, horizon: int) -> Batch:
         """Gather windows.
@@ -186,6 +189,13 @@ def origins_within(
     series = np.repeat(np.arange(len(begin)), count)
     offset = np.arange(len(series)) - np.repeat(np.cumsum(count) - count, count)
     return torch.from_numpy(series), torch.from_numpy(np.repeat(low, count) + offset)
+
+
+def has_values(panel: Panel, stop: np.ndarray) -> np.ndarray:
+    """Which series have an observed value before row ``stop``, boolean ``[series]``."""
+    inside = np.arange(len(panel.values)) < np.repeat(stop, np.diff(panel.starts))
+    group = np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
+    return np.bincount(group, weights=inside & ~np.isnan(panel.values), minlength=len(panel.ids)) > 0
 
 
 def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from common.files import atomic_folder
 from common.progress import log
-from common.report.comparison import Comparison, Metric, Role, Row
+from common.report.comparison import FILE, Comparison, Metric, Role, Row, is_comparison
 from common.report.html import write_report
 from common.report.provenance import provenance
 from common.report.significance import compare_all
@@ -24,7 +25,6 @@ from segmentation.metrics import Scores, block_errors, confusion_matrix, score
 from segmentation.predictor import Predictor
 from segmentation.prepare import Prepared, prepared
 
-MARKER = "comparison.json"
 MAJORITY = "majority-class"
 ROLES: dict[str, Role] = {"swin-fusion": "attention", "unet": "baseline", "pixel-boosting": "floor"}
 METRICS = (
@@ -72,11 +72,11 @@ def compare(config: SegmentConfig, folder: Path) -> str:
         UsageError: If an input cannot be used, or ``folder`` holds something else.
     """
     models: dict[str, ModelConfig] = {config.model.kind: config.model, **config.compare.baselines}
-    with atomic_folder(folder, MARKER) as target, prepared(config) as data:
+    with atomic_folder(folder, partial(is_comparison, task="segment")) as target, prepared(config) as data:
         contenders = {name: _contend(name, model, data, config, target) for name, model in models.items()}
         contenders[MAJORITY] = _majority(data)
         comparison = _comparison(contenders, data, config)
-        comparison.write(target / MARKER)
+        comparison.write(target / FILE)
         write_report([comparison], target / "report.html", title=comparison.title)
     return summary_text(comparison)
 

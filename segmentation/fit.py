@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from common.bundle import MANIFEST, write_bundle
+from common.bundle import is_run, write_bundle
 from common.errors import InputError
 from common.files import atomic_folder
 from common.progress import log
@@ -58,7 +59,7 @@ def fit(config: SegmentConfig, run: Path) -> None:
     Raises:
         UsageError: If an input cannot be used, or ``run`` holds something else.
     """
-    with atomic_folder(run, MANIFEST) as folder, prepared(config) as data:
+    with atomic_folder(run, partial(is_run, kind=KIND)) as folder, prepared(config) as data:
         options = config.model.model_dump(mode="json")
         predictor, seconds = fit_model(
             config.model.kind, options, data, training=config.training, tile=config.tile, seed=config.seed

@@ -75,7 +75,7 @@ def _predict_tiles(predictor: Predictor, scene: Scene, plan: TilePlan, i: int, c
             tiles.append(images)
     if not tiles:
         return
-    padded = [{name: pad_image(image, plan.tile) for name, image in tile.items()} for tile in tiles]
+    padded = [{name: pad_image(image, plan.side) for name, image in tile.items()} for tile in tiles]
     height, width = tiles[0][predictor.reference].available.shape
     probabilities = predictor.probabilities(padded)[:, :, :height, :width]
     for j, tile, values in zip(places, tiles, probabilities, strict=True):

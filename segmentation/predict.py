@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from common.errors import UsageError
+from common.files import check_output
 from common.progress import log, progress
 from segmentation.inference import predict_rows
 from segmentation.outputs import map_writer
@@ -40,8 +41,9 @@ def predict(
     Raises:
         UsageError: If the run or an input cannot be used.
     """
-    _check_outputs([class_map, probabilities, confidence], files)
     predictor = load_predictor(run)
+    asked = [path for path in (class_map, probabilities, confidence) if path is not None]
+    _check_outputs(asked, run, files)
     scene = Scene(files, predictor.modalities, predictor.reference)
     absent = [modality.name for modality in predictor.modalities if modality.name not in files]
     if absent and not getattr(predictor.model, "tolerates_absence", False):
@@ -69,15 +71,11 @@ def predict(
     )
 
 
-def _check_outputs(outputs: list[Path | None], files: dict[str, Path]) -> None:
-    """Refuse to write over an input, or two outputs into one file."""
-    taken = {path.resolve(): f"the input {name}" for name, path in files.items()}
+def _check_outputs(outputs: list[Path], run: Path, files: dict[str, Path]) -> None:
+    """Refuse names that are no GeoTIFF's, to write over an input, or two outputs into one file."""
     for path in outputs:
-        if path is None:
-            continue
-        other = taken.setdefault(path.resolve(), "another output")
-        if (
-            other != "another output"
-            or sum(each is not None and each.resolve() == path.resolve() for each in outputs) > 1
-        ):
-            raise UsageError(f"would be written over {other}", where=path, remedy="choose another file name")
+        check_output(path, {"the run": run, **{f"the input {name}": file for name, file in files.items()}})
+        if path.suffix.lower() not in (".tif", ".tiff"):
+            raise UsageError("a GeoTIFF is to be written", where=path, remedy="a name ending in .tif")
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise UsageError("two outputs have one name", where=outputs[0], remedy="choose another file name")

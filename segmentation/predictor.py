@@ -12,9 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from common.bundle import MANIFEST, Bundle, read_bundle
-from common.errors import BundleError
+from common.bundle import MANIFEST, read_bundle
+from common.config import validate
 from segmentation.classes import LandClass
+from segmentation.config import RunSpec
 from segmentation.inputs import Statistics, stack
 from segmentation.models import build_model
 from segmentation.scene import Band, Image, Modality
@@ -90,30 +91,22 @@ def load_predictor(run: Path) -> Predictor:
 
     Raises:
         BundleError: If it is no such folder, or is damaged.
+        ConfigError: If what it says of itself breaks a rule.
     """
     bundle = read_bundle(run, KIND)
-    try:
-        predictor = _from_spec(bundle)
-    except (KeyError, TypeError, ValueError) as error:
-        raise BundleError(
-            f"the description of the model cannot be used ({type(error).__name__}: {error})",
-            where=run / MANIFEST,
-            remedy="copy the run folder again, or fit again",
-        ) from error
-    bundle.load_into(predictor.model)
-    return predictor
-
-
-def _from_spec(bundle: Bundle) -> Predictor:
-    spec = bundle.spec
-    return untrained(
-        spec["name"],
-        spec["model"],
+    spec = validate(bundle.spec, RunSpec, where=run / MANIFEST)
+    predictor = untrained(
+        spec.name,
+        spec.model.model_dump(mode="json", exclude={"pixels"}),
         modalities=tuple(
-            Modality(**{**each, "bands": tuple(Band(**band) for band in each["bands"])}) for each in spec["modalities"]
+            Modality(**{**dict(each), "bands": tuple(Band(band.name, band.index) for band in each.bands)})
+            for each in spec.modalities
         ),
         statistics={
-            name: Statistics(tuple(each["mean"]), tuple(each["std"])) for name, each in spec["statistics"].items()
+            each.name: Statistics(spec.statistics[each.name].mean, spec.statistics[each.name].std)
+            for each in spec.modalities
         },
-        classes=tuple(LandClass(**each) for each in spec["classes"]),
+        classes=tuple(LandClass(each.code, each.name, each.colour) for each in spec.classes),
     )
+    bundle.load_into(predictor.model)
+    return predictor

@@ -36,7 +36,7 @@ class TilePlan:
     """Tiles that cover every pixel of an area.
 
     Tiles stand ``tile - overlap`` apart; the last of each axis is shifted inward so that none leaves the area. Where
-    the area is smaller than a tile, the tile is as small as the area (pad with :func:`pad_to_tile`).
+    the area is smaller than a tile, the tile is as small as the area (pad it to :attr:`side` with :func:`pad_to_tile`).
 
     Attributes:
         area: The pixels to be covered.
@@ -77,6 +77,11 @@ class TilePlan:
     def column_weights(self) -> NDArray[np.float32]:
         """Blending weights ``[tile columns, tile width]``; those of all tiles on one pixel column sum to one."""
         return _weights(self.columns, self.area.width, self.tile, self.overlap)
+
+    @property
+    def side(self) -> int:
+        """Side of the square that a tile is filled up to; no larger than the area is in either direction."""
+        return min(self.tile, max(self.area.height, self.area.width))
 
     def box(self, i: int, j: int) -> Box:
         """The tile in tile row ``i`` and tile column ``j``, in pixels of the raster."""

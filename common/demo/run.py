@@ -14,7 +14,7 @@ from pathlib import Path
 from common.errors import FarviewError
 from common.files import atomic_folder
 from common.progress import log
-from common.report.comparison import Comparison
+from common.report.comparison import FILE, Comparison
 from common.report.html import write_report
 
 FOLDER_VARIABLES = ("FARVIEW_DATA", "FARVIEW_CACHE")
@@ -62,15 +62,19 @@ def run(folder: Path, *, offline: bool) -> dict[Path, str]:
         FarviewError: If a command fails.
     """
     started = time.perf_counter()
-    with atomic_folder(folder, REPORT) as target:
+    with atomic_folder(folder, _is_demo) as target:
         _copy_configurations(target)
         for command in GENERATED if offline else REAL:
             log.info("$ farview %s", command)
             _run(shlex.split(command), target)
-        comparisons = [Comparison.read(target / job / "comparison.json") for job in ("forecast", "segment")]
+        comparisons = [Comparison.read(target / job / FILE) for job in ("forecast", "segment")]
         write_report(comparisons, target / REPORT, title="farview demo")
     log.info("done in %.0f s; made in %s:", time.perf_counter() - started, folder)
     return {folder / name: what for name, what in OUTPUTS.items()}
+
+
+def _is_demo(folder: Path) -> bool:
+    return all((folder / name).exists() for name in OUTPUTS)
 
 
 def _copy_configurations(target: Path) -> None:

@@ -12,6 +12,9 @@ from common.files import write_json
 Role = Literal["attention", "baseline", "floor"]
 
 
+FILE = "comparison.json"
+
+
 @dataclass(frozen=True)
 class Metric:
     """One column of the table.
@@ -145,3 +148,11 @@ class Comparison:
             figures=tuple(Figure(**figure) for figure in tree["figures"]),
             provenance=tree["provenance"],
         )
+
+
+def is_comparison(folder: Path, task: str) -> bool:
+    """Whether a folder holds a comparison of that task, in its file :data:`FILE`."""
+    try:
+        return Comparison.read(folder / FILE).task == task
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -31,8 +31,9 @@ class SeasonalNaive(nn.Module):
         """Forecast ``[B, H]``."""
         if not self.season:
             return last_observed(batch.values, batch.observed).expand(-1, batch.future_steps.shape[1])
-        # Whole seasons back from each requested time, to within the last season of the lookback.
-        back = (batch.future_steps / self.season).ceil().clamp(min=1) * self.season
+        # Whole seasons back from each requested time, to within the last season of the lookback. Months and days
+        # differ in length, so a time up to half a step past a whole season still belongs to it.
+        back = ((batch.future_steps - 0.5) / self.season).ceil().clamp(min=1) * self.season
         wanted = batch.future_steps - back  # [B, H]
         distance = (batch.steps[:, None, :] - wanted[:, :, None]).abs()  # [B, H, L]
         # Where the nearest value is missing, the nearest observed one stands in.

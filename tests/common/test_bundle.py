@@ -46,7 +46,7 @@ def edit(run, **changes):
     ("damage", "says"),
     [
         (lambda run: edit(run, kind="segment"), "of kind 'segment', but this command needs 'forecast'"),
-        (lambda run: edit(run, format=99), "written in format 99 by a newer farview"),
+        (lambda run: edit(run, format=99), "is of format 99"),
         (lambda run: edit(run, spec=None), "lacks the keys spec"),
         (lambda run: (run / "bundle.json").write_text("{"), "is not JSON"),
         (lambda run: (run / "bundle.json").write_text("[]"), "lacks the keys"),

@@ -107,3 +107,25 @@ def test_log_formats(log_format, capsys):
     else:
         entry = json.loads(captured.err)
         assert (entry["level"], entry["message"]) == ("warning", '100% of a "b"')
+
+
+def test_a_terminated_command_leaves_nothing(tmp_path):
+    """As a batch system ends a job: by SIGTERM."""
+    code = (
+        "import time, common.cli, click\n"
+        "from pathlib import Path\n"
+        "from common.files import atomic_path\n"
+        "@common.cli.farview.command(cls=common.cli.Command)\n"
+        "def wait():\n"
+        f"    with atomic_path(Path({str(tmp_path)!r}) / 'out' / 'o.txt') as partial:\n"
+        "        partial.write_text('half')\n"
+        "        click.echo('writing')\n"
+        "        time.sleep(60)\n"
+        "import sys; sys.argv = ['farview', 'wait']; common.cli.main()\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "writing\n"
+    child.terminate()
+    assert child.wait(timeout=20) == 143
+    assert list(tmp_path.iterdir()) == []

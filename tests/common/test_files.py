@@ -5,7 +5,7 @@ import json
 import pytest
 
 from common.errors import InputError, UsageError
-from common.files import atomic_folder, atomic_path, existing_file, sha256, write_json
+from common.files import atomic_folder, atomic_path, check_output, existing_file, sha256, write_json
 
 
 def test_a_file_appears_when_complete(tmp_path):
@@ -29,10 +29,14 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, failure):
     assert [p.name for p in tmp_path.iterdir()] == ["out.csv"]
 
 
+def is_ours(folder):
+    return (folder / "mark").exists()
+
+
 def test_a_folder_of_an_earlier_run_is_replaced_as_a_whole(tmp_path):
     target = tmp_path / "run"
     for name in ("first", "second"):
-        with atomic_folder(target, "mark") as folder:
+        with atomic_folder(target, is_ours) as folder:
             (folder / "mark").touch()
             (folder / name).touch()
     assert sorted(p.name for p in target.iterdir()) == ["mark", "second"]
@@ -41,10 +45,10 @@ def test_a_folder_of_an_earlier_run_is_replaced_as_a_whole(tmp_path):
 
 def test_a_folder_with_other_files_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="left alone"), atomic_folder(tmp_path, "mark"):
+    with pytest.raises(UsageError, match="left alone"), atomic_folder(tmp_path, is_ours):
         pass
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
-    with pytest.raises(UsageError, match="is a file"), atomic_folder(tmp_path / "thesis.tex", "mark"):
+    with pytest.raises(UsageError, match="is a file"), atomic_folder(tmp_path / "thesis.tex", is_ours):
         pass
 
 
@@ -69,3 +73,22 @@ def test_existing_file(tmp_path):
         existing_file(tmp_path, "the data")
     with pytest.raises(InputError, match=r"no such file \(the data\)"):
         existing_file(tmp_path / "x", "the data")
+
+
+def test_folders_made_for_an_output_that_did_not_come_are_removed(tmp_path):
+    with pytest.raises(KeyboardInterrupt), atomic_path(tmp_path / "a" / "b" / "c.txt"):
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+    with atomic_path(tmp_path / "a" / "b" / "c.txt") as partial:
+        partial.write_text("done")
+    assert (tmp_path / "a" / "b" / "c.txt").read_text() == "done"
+
+
+def test_an_output_does_not_destroy_what_it_is_made_from(tmp_path):
+    (tmp_path / "data.csv").write_text("data")
+    (tmp_path / "run").mkdir()
+    inputs = {"the data": tmp_path / "data.csv", "the run": tmp_path / "run"}
+    check_output(tmp_path / "new.csv", inputs)
+    for target, says in (("data.csv", "over the data"), ("run/x.csv", "over the run"), ("run", "is a folder")):
+        with pytest.raises(UsageError, match=says):
+            check_output(tmp_path / target, inputs)

@@ -1,6 +1,7 @@
 """The commands on real files: what they write, and what they say."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -259,8 +260,6 @@ def test_an_interrupt_leaves_nothing(config, farview_forecast, tmp_path, monkeyp
 
 
 def test_a_bundle_from_elsewhere_with_missing_parts_is_refused(run, long_csv, farview_forecast, tmp_path):
-    import shutil
-
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
     manifest = json.loads((copy / "bundle.json").read_text())
@@ -268,7 +267,7 @@ def test_a_bundle_from_elsewhere_with_missing_parts_is_refused(run, long_csv, fa
     (copy / "bundle.json").write_text(json.dumps(manifest))
     done = farview_forecast("predict", copy, long_csv, "-o", tmp_path / "f.csv")
     assert done.exit_code == 2
-    assert "bundle.json is incomplete" in done.stderr
+    assert "bundle.json: 1 mistake\n  - widths: this key is required" in done.stderr
 
 
 def test_threads_do_not_matter(run, long_csv, forecasts, farview_forecast, tmp_path):
@@ -279,3 +278,123 @@ def test_threads_do_not_matter(run, long_csv, forecasts, farview_forecast, tmp_p
     finally:
         torch.set_num_threads(threads)
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "f.csv"), forecasts, rtol=1e-6)
+
+
+def fitted(farview_forecast, folder, frame, *settings):
+    """Exit code, run, and forecasts of a file, by ridge."""
+    frame.to_csv(folder / "data.csv", index=False)
+    (folder / "job.yaml").write_text(
+        "data: {path: data.csv, layout: wide}\nlookback: 24\nhorizon: 6\nmodel: {kind: ridge}\n"
+    )
+    done = farview_forecast("fit", folder / "job.yaml", "-o", folder / "run", *settings)
+    assert done.exit_code == 0, done.output
+    farview_forecast("predict", folder / "run", folder / "data.csv", "-o", folder / "f.csv")
+    return done, pd.read_csv(folder / "f.csv")
+
+
+def hourly(**columns):
+    count = len(next(iter(columns.values())))
+    times = pd.date_range("2024-01-01", periods=count, freq="h").strftime("%Y-%m-%d %H:%M:%S")
+    return pd.DataFrame({"ds": times, **columns})
+
+
+def noise(count=400, seed=0):
+    return 100 + 2 * np.random.default_rng(seed).standard_normal(count)
+
+
+def test_a_series_that_begins_after_the_training_part_spoils_nothing(farview_forecast, tmp_path, caplog):
+    late = np.where(np.arange(400) < 300, np.nan, 1e8 * noise(seed=1))
+    _, table = fitted(farview_forecast, tmp_path, hourly(a=noise(), b=late))
+    assert "1 of 2 series have no value in their training part, and are left out: b" in caplog.text
+    width = (table["hi-95"] - table["lo-95"])[table["unique_id"] == "a"]
+    assert ((width > 4) & (width < 16)).all()  # 3.92 standard deviations of 2, and some
+    assert table["forecast"][table["unique_id"] == "b"].between(0.9e10, 1.1e10).all()
+
+
+def test_intervals_have_a_width_where_nothing_was_observed_in_validation(farview_forecast, tmp_path):
+    values = noise()
+    values[280:340] = np.nan  # the validation part, 15% before the last 15%
+    _, table = fitted(farview_forecast, tmp_path, hourly(a=values))
+    assert (table["hi-80"] - table["lo-80"] > 2).all()
+    assert "| validation | 55 | no value observed |" in (tmp_path / "run" / "card.md").read_text()
+
+
+def test_a_series_with_nothing_recent_is_listed(farview_forecast, tmp_path):
+    ended = noise(seed=1)
+    ended[-24:] = np.nan
+    _, table = fitted(farview_forecast, tmp_path, hourly(a=noise(), b=ended))
+    assert set(table["unique_id"]) == {"a"}
+    failed = pd.read_csv(tmp_path / "f.csv.failed.csv")
+    assert failed["unique_id"].tolist() == ["b"]
+    assert "last 24 rows" in failed["reason"][0]
+
+
+def test_a_test_part_without_values_is_said(farview_forecast, tmp_path):
+    values = noise()
+    values[330:] = np.nan
+    hourly(a=values).to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "job.yaml").write_text("data: {path: data.csv, target: a}\nlookback: 24\nhorizon: 6\n")
+    models = "compare.models=[{kind: ridge}, {kind: seasonal-naive}]"
+    done = farview_forecast("compare", tmp_path / "job.yaml", "-o", tmp_path / "out", "--set", models)
+    assert done.exit_code == 2
+    assert "no value is observed in the test part" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_series_of_one_row_do_not_change_what_is_usual(farview_forecast, tmp_path, long_csv):
+    rows = pd.read_csv(long_csv)
+    single = rows.head(5).assign(unique_id=[f"one{i}" for i in range(5)])
+    pd.concat([rows, single]).to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "job.yaml").write_text("data: {path: data.csv}\nlookback: 24\nhorizon: 6\nmodel: {kind: ridge}\n")
+    assert farview_forecast("fit", tmp_path / "job.yaml", "-o", tmp_path / "run").exit_code == 0
+    assert json.loads((tmp_path / "run" / "bundle.json").read_text())["spec"]["step_seconds"] == 3600
+    done = farview_forecast("predict", tmp_path / "run", tmp_path / "data.csv", "-o", tmp_path / "f.csv")
+    assert "warning: the run was fitted on steps" not in done.stderr
+
+
+def test_an_output_never_replaces_what_it_is_made_from(run, long_csv, farview_forecast, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_bytes(long_csv.read_bytes())
+    (tmp_path / "link.csv").hardlink_to(data)
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for output, says in (
+        (data, "would be written over the data"),
+        (tmp_path / "link.csv", "would be written over the data"),
+        (copy / "forecasts.csv", "would be written over the run"),
+    ):
+        done = farview_forecast("predict", copy, data, "-o", output)
+        assert done.exit_code == 2, done.output
+        assert says in done.stderr
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"widths": [[1.0]]}, {"lookback": -1}, {"step_seconds": 0}, {"scales": []}, {"scales": {"y": [0, "a"]}},
+        {"scales": {"y": [float("nan"), 1]}}, {"scales": {"y": [0, 0]}}, {"data": None}, {"levels": ["high", 95]},
+        {"model": {"kind": "oracle"}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_a_bundle_says_of_itself_is_checked(damage, run, long_csv, farview_forecast, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(run, copy)
+    manifest = json.loads((copy / "bundle.json").read_text())
+    manifest["spec"].update(damage)
+    (copy / "bundle.json").write_text(json.dumps(manifest))
+    done = farview_forecast("predict", copy, long_csv, "-o", tmp_path / "f.csv")
+    assert done.exit_code == 2, done.output
+    assert "bundle.json: 1 mistake\n" in done.stderr
+    assert next(iter(damage)) in done.stderr
+    assert not (tmp_path / "f.csv").exists()
+
+
+def test_a_file_name_is_taken_as_it_is(config, long_csv, farview_forecast, tmp_path):
+    for name in ("load #2.csv", "load: b.csv", "100%.csv"):
+        (tmp_path / name).write_bytes(long_csv.read_bytes())
+        settings = ["--set", "model.kind=ridge", "--set", "model={kind: ridge}"]
+        done = farview_forecast("fit", config, "--data", tmp_path / name, "-o", tmp_path / "run", *settings)
+        assert done.exit_code == 0, done.output

@@ -1,5 +1,7 @@
 """What every forecaster must hold to, and what each is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from common.errors import ConfigError
 from forecasting.models import MODELS, build
 from forecasting.models.ridge import PENALTIES, ridge_weights
+from forecasting.timestamps import infer_step
 from forecasting.windows import Rows, Windows, origins_within
 
 SMALL = {
@@ -169,6 +172,19 @@ def test_seasonal_naive_finds_the_day_and_repeats_it_by_time(make_panel):
     assert made.season == 24
     clean = next(iter(windows))
     torch.testing.assert_close(made(clean), clean.target, atol=1e-5, rtol=0)
+
+
+def test_seasonal_naive_looks_one_year_back_whatever_the_length_of_the_months(make_panel):
+    """The December of the year before may lie a little more than a mean year back."""
+    times = np.arange("1949-01", "1960-01", dtype="datetime64[M]").astype("datetime64[ns]").astype(np.int64)
+    years, months = np.divmod(np.arange(132), 12)
+    values = 100.0 * (months + 1) + years
+    panel = replace(make_panel(values), times=times, steps=(infer_step(times, "UTC"),)).extended(12)
+    rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
+    model = build("seasonal-naive", lookback=36, horizon=12, settings={})
+    model.season.fill_(12.0)
+    batch = rows.gather(torch.tensor([0]), torch.tensor([len(times)]), lookback=36, horizon=12)
+    assert model(batch)[0].tolist() == [100.0 * month + 10 for month in range(1, 13)]
 
 
 def test_seasonal_naive_without_a_season_is_the_last_value(make_panel):

@@ -116,3 +116,33 @@ def test_extension_continues_each_series_by_its_own_step(make_panel):
     hours = (panel.times // (3600 * 10**9)).tolist()
     assert hours == [0, 1, 2, 3, 4, 0, 1, 2, 3]
     np.testing.assert_array_equal(panel.values, [1, 2, 3, np.nan, np.nan, 4, 5, np.nan, np.nan])
+
+
+def test_blank_lines_do_not_move_the_numbers_of_lines(tmp_path):
+    with pytest.raises(InputError, match="line 6: cannot read 'no date'"):
+        read(write(tmp_path, "ds,y\n2024-01-01,1\n\n\n2024-01-02,2\nno date,3\n"))
+
+
+def test_a_series_may_be_called_na(tmp_path):
+    panel = read(write(tmp_path, "unique_id,ds,y\nNA,2024-01-01,1\nEU,2024-01-01,NA\n"))
+    assert panel.ids == ("NA", "EU")
+    np.testing.assert_array_equal(panel.values, [1, np.nan])
+
+
+def test_a_comma_at_the_end_of_each_row_moves_nothing(tmp_path):
+    panel = read(write(tmp_path, "ds,y\n2024-01-01,1,\n2024-01-02,2,\n"))
+    np.testing.assert_array_equal(panel.values, [1, 2])
+
+
+def test_one_bad_cell_of_a_wide_file_is_named_and_columns_of_text_are_left_out(tmp_path):
+    text = "ds,a,b,note\n2024-01-01,1,2,dry\n2024-01-02,3,-,wet\n"
+    with pytest.raises(InputError, match="line 3: column 'b' holds '-', which is not a number"):
+        read(write(tmp_path, text), layout="wide")
+    assert read(write(tmp_path, text.replace("-,wet", "4,wet")), layout="wide").ids == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["fake.parquet", "fake.csv.gz", "fake.csv.xz"])
+def test_a_file_that_is_not_what_its_name_says(tmp_path, name):
+    (tmp_path / name).write_text("ds,y\n2024-01-01,1\n")
+    with pytest.raises(InputError, match="cannot be read as"):
+        read(tmp_path / name)

@@ -87,8 +87,34 @@ def test_an_ambiguous_format_can_be_stated():
 def test_an_unknown_zone_and_an_hour_that_does_not_exist():
     with pytest.raises(InputError, match="'Berlin' is not a time zone"):
         parse(["2024-01-01"], timezone="Berlin")
-    with pytest.raises(InputError, match="does not fit the clock of Europe/Berlin"):
-        parse(["2024-03-31 02:30:00"], timezone="Europe/Berlin")
+    for text in ("2024-03-31 02:30:00", "2024-10-27 02:30:00"):
+        with pytest.raises(
+            InputError, match=rf"line 3: the time '{text}' does not exist in Europe/Berlin, or exists t"
+        ):
+            parse(["2024-03-31 00:30:00", text], timezone="Europe/Berlin")
+    with pytest.raises(InputError, match="'Europe' is not a time zone"):
+        parse(["2024-01-01"], timezone="Europe")
+
+
+def test_a_first_row_without_its_midnight_does_not_set_the_style():
+    times, style = parse(["2024-01-01", "2024-01-01 01:00:00"])
+    assert times.tolist() == [ns("2024-01-01"), ns("2024-01-01 01:00")]
+    assert write_times(times, style).tolist() == ["2024-01-01 00:00:00", "2024-01-01 01:00:00"]
+
+
+def test_times_with_one_offset_keep_it():
+    for suffix in ("+01:00", "+0100", "+01"):
+        times, style = parse([f"2024-01-01 00:00:00{suffix}", f"2024-01-01 01:00:00{suffix}"])
+        assert times.tolist() == [ns("2023-12-31 23:00"), ns("2024-01-01 00:00")]
+        assert write_times(times, style).tolist() == ["2024-01-01 00:00:00+01:00", "2024-01-01 01:00:00+01:00"]
+        assert local_phases(times, style.zone)[0].tolist() == [0, 0, 0]  # midnight, a Monday, the first of the year
+    _, style = parse(["2024-03-31 01:00:00+01:00", "2024-03-31 03:00:00+02:00"])
+    assert style.zone == "UTC"
+
+
+def test_some_times_with_an_offset_and_some_without_are_refused():
+    with pytest.raises(InputError, match="line 2: the time '2024-01-01 00:00:00' has no offset"):
+        parse(["2024-01-01 00:00:00", "2024-01-01 01:00:00Z"])
 
 
 def test_phases_are_of_the_local_clock():
@@ -107,9 +133,12 @@ def test_steps():
         return infer_step(np.array([ns(t) for t in texts]), "UTC")
 
     assert step("2024-01-01", "2024-01-02", "2024-01-03", "2024-01-09") == Step(0, DAY)
-    assert step("2024-01-01", "2024-02-01", "2024-03-01") == Step(1, int(365.2425 / 12 * DAY))
+    assert step("2024-01-01", "2024-02-01", "2024-03-01") == Step(1, int(365.2425 / 12 * DAY), day=1)
     assert step("2024-01-31", "2024-02-29", "2024-03-31").months == 1
     assert step("2024-01-01", "2024-04-01", "2024-07-01").months == 3
+    assert step("2023-01-28", "2023-02-28", "2023-03-28").day == 28
+    assert step("2022-12-30", "2023-01-30", "2023-02-28").day == 30
+    assert step("2024-02-29", "2024-03-31", "2024-04-30").day == 31
     assert step("2024-01-01", "2024-01-29", "2024-02-26") == Step(0, 28 * DAY)
     assert step("2024-01-01") is None
 
@@ -123,6 +152,7 @@ def test_following_times_keep_to_the_local_clock():
     # Midnight in Berlin is 23:00 UTC in winter, 22:00 in summer.
     day = Step(0, DAY)
     assert after("2024-03-29 23:00", day, "Europe/Berlin") == ["2024-03-30 23:00:00", "2024-03-31 22:00:00"]
-    month = Step(1, 30 * DAY)
-    assert after("1960-12-01", month) == ["1961-01-01 00:00:00", "1961-02-01 00:00:00"]
-    assert after("2024-01-31", month) == ["2024-02-29 00:00:00", "2024-03-31 00:00:00"]
+    assert after("1960-12-01", Step(1, 30 * DAY, day=1)) == ["1961-01-01 00:00:00", "1961-02-01 00:00:00"]
+    assert after("2024-01-31", Step(1, 30 * DAY, day=31)) == ["2024-02-29 00:00:00", "2024-03-31 00:00:00"]
+    assert after("2023-02-28", Step(1, 30 * DAY, day=28)) == ["2023-03-28 00:00:00", "2023-04-28 00:00:00"]
+    assert after("2023-02-28", Step(1, 30 * DAY, day=30)) == ["2023-03-30 00:00:00", "2023-04-30 00:00:00"]

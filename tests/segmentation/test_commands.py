@@ -180,7 +180,11 @@ def refusals(scene, run_folder, tmp_path, write_raster):
         "'optical' is missing": (run_folder, "--modality", f"sar={scene / 'sar.tif'}", *output),
         "written NAME=FILE": (run_folder, "--modality", "optical.tif", *output),
         "given twice": (run_folder, "--modality", optical, "--modality", optical, *output),
-        "would be written over": (run_folder, "--modality", optical, "-o", scene / "optical.tif"),
+        "written over the input": (run_folder, "--modality", optical, "-o", scene / "optical.tif"),
+        "written over the run": (run_folder, "--modality", optical, "-o", run_folder / "classes.tif"),
+        "is a folder": (run_folder, "--modality", optical, "-o", tmp_path),
+        "a GeoTIFF is to be written": (run_folder, "--modality", optical, "-o", tmp_path / "classes.png"),
+        "two outputs have one name": (run_folder, "--modality", optical, *output, "--confidence", tmp_path / "out.tif"),
         "cannot cover": (run_folder, "--modality", optical, *output, "--tile", 32, "--overlap", 32),
     }
 
@@ -194,6 +198,40 @@ def test_each_mistake_gets_one_message_and_leaves_nothing(scene, run_folder, far
         assert result.output.startswith("error: ")
         assert "Traceback" not in result.output
         assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"modalities": []}, {"statistics": {}}, {"classes": [{"code": 1, "name": "a", "colour": "red"}]}, {"model": {}}],
+    ids=str,
+)
+def test_what_a_bundle_says_of_itself_is_checked(damage, run_folder, scene, farview_segment, tmp_path):
+    copy = tmp_path / "run"
+    shutil.copytree(run_folder, copy)
+    manifest = json.loads((copy / "bundle.json").read_text())
+    manifest["spec"].update(damage)
+    (copy / "bundle.json").write_text(json.dumps(manifest))
+    result = farview_segment("predict", copy, *files(scene, "optical"), "-o", tmp_path / "out.tif")
+    assert result.exit_code == 2, result.output
+    assert "bundle.json: " in result.output
+    assert next(iter(damage)) in result.output
+
+
+def test_a_run_of_another_kind_is_left_alone(config, run_folder, farview_segment, tmp_path):
+    shutil.copytree(run_folder, tmp_path / "run")
+    manifest = json.loads((run_folder / "bundle.json").read_text())
+    (tmp_path / "run" / "bundle.json").write_text(json.dumps({**manifest, "kind": "forecast"}))
+    result = farview_segment("fit", config, "-o", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "left alone" in result.output
+
+
+def test_a_tile_far_larger_than_the_scene_costs_nothing(run_folder, scene, farview_segment, tmp_path):
+    for tile in (128, 8192):
+        name = tmp_path / f"{tile}.tif"
+        result = farview_segment("predict", run_folder, *files(scene, "optical"), "-o", name, "--tile", tile)
+        assert result.exit_code == 0, result.output
+    assert (tmp_path / "128.tif").read_bytes() == (tmp_path / "8192.tif").read_bytes()
 
 
 def test_a_label_that_is_no_class_is_named(config, scene, farview_segment, tmp_path):
