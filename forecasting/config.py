@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 from common.config import Config
 
@@ -162,33 +162,3 @@ class ForecastConfig(Config):
     training: TrainingConfig = TrainingConfig()
     compare: CompareConfig = CompareConfig()
     seed: Annotated[int, Field(ge=0)] = 0
-
-
-class RunSpec(Config):
-    """What a run folder says of its model, checked like a configuration before any of it is used.
-
-    Attributes:
-        model: Kind and settings.
-        lookback: Rows it looks back.
-        horizon: Times it forecasts.
-        levels: Levels of its intervals, in percent.
-        widths: Their half-widths, ``[levels][horizon]``, scaled.
-        scales: Centre and scale of each series it was fitted on.
-        step_seconds: Usual step of these series.
-        data: How their file was laid out.
-    """
-
-    model: ModelConfig
-    lookback: PositiveInt
-    horizon: PositiveInt
-    levels: Annotated[tuple[Level, ...], Field(min_length=1)]
-    widths: tuple[tuple[NonNegativeFloat, ...], ...]
-    scales: dict[str, tuple[float, PositiveFloat]]
-    step_seconds: PositiveFloat
-    data: LayoutConfig
-
-    @model_validator(mode="after")
-    def _widths_fit(self) -> Self:
-        if [len(row) for row in self.widths] != [self.horizon] * len(self.levels):
-            raise ValueError(f"widths must be {len(self.levels)} rows, one a level, of {self.horizon} numbers")
-        return self

@@ -15,10 +15,11 @@ from common.errors import InputError, UsageError
 from common.files import atomic_folder, atomic_path, check_output
 from common.progress import log
 from common.report.comparison import FILE, is_comparison
-from forecasting.config import DataConfig, ForecastConfig, LayoutConfig, ModelConfig, RunSpec
+from forecasting.config import DataConfig, ForecastConfig, LayoutConfig, ModelConfig
 from forecasting.fit import Forecaster
 from forecasting.models import build
 from forecasting.series import Panel, read_panel
+from forecasting.spec import RunSpec
 from forecasting.windows import Split, has_values, split_rows
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -17,15 +13,11 @@ import pandas as pd
 from common.errors import InputError
 from common.files import existing_file
 from common.progress import log
+from forecasting.tables import column_names, read_table
 from forecasting.timestamps import Step, TimeStyle, following_times, infer_step, parse_times
 
 Layout = Literal["long", "wide"]
 Duplicates = Literal["error", "mean", "last"]
-MISSING = [
-    "", "NA", "N/A", "n/a", "#N/A", "#N/A N/A", "#NA", "<NA>", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None",
-    "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN",
-]  # fmt: skip
-"""How programs write a missing number; those that pandas knows."""
 
 
 @dataclass(frozen=True)
@@ -120,10 +112,10 @@ def read_panel(
         InputError: If the file, a column, a time or a value cannot be used; the message names it.
     """
     path = existing_file(path, "the data")
-    if layout == "long" and id_name is None and "unique_id" in _columns(path):
+    if layout == "long" and id_name is None and "unique_id" in column_names(path):
         id_name = "unique_id"
     text_columns = [time_name] + ([id_name] if layout == "long" and id_name else [])
-    frame = _read_frame(path, text_columns)
+    frame = read_table(path, text_columns)
     for name in text_columns:
         _require(frame, name, path)
     numbers = frame.index.to_numpy()
@@ -162,60 +154,6 @@ def read_panel(
         time_name=time_name,
         style=style,
     )
-
-
-def _columns(path: Path) -> list[str]:
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as parquet
-
-        with _parquet_errors(path):
-            return parquet.read_schema(path).names
-    return list(_parse_csv(path, nrows=0).columns)
-
-
-def _read_frame(path: Path, text_columns: list[str]) -> pd.DataFrame:
-    """All rows but blank ones, numbered as in the file."""
-    if path.suffix == ".parquet":
-        with _parquet_errors(path):
-            frame = pd.read_parquet(path).reset_index(drop=True)
-        kept = [name for name in text_columns if name in frame]
-        return frame.astype(dict.fromkeys(kept, "string"))
-    # A series may be called NA: in columns of text, only an empty cell is missing.
-    missing = {name: [""] if name in text_columns else MISSING for name in _columns(path)}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", pd.errors.ParserWarning)
-        frame = _parse_csv(
-            path,
-            dtype=dict.fromkeys(text_columns, "string"),
-            na_values=missing,
-            keep_default_na=False,
-            skip_blank_lines=False,  # so that rows keep the numbers of their lines
-            index_col=False,  # else a comma at the end of each row moves every column
-        )
-    if any(issubclass(each.category, pd.errors.ParserWarning) for each in caught):
-        log.warning("warning: %s: rows are longer than the heading; what is beyond it is left out", path)
-    return frame.dropna(how="all")
-
-
-def _parse_csv(path: Path, **options: object) -> pd.DataFrame:
-    try:
-        return pd.read_csv(path, **options)  # pyright: ignore[reportCallIssue, reportArgumentType]
-    except pd.errors.EmptyDataError as error:
-        raise InputError("the file is empty", where=path, remedy="a CSV with a heading and rows") from error
-    except (pd.errors.ParserError, UnicodeDecodeError, EOFError, gzip.BadGzipFile, lzma.LZMAError) as error:
-        detail = " ".join(str(error).split())
-        raise InputError(f"cannot be read as CSV ({detail})", where=path, remedy="UTF-8 and commas") from error
-
-
-@contextmanager
-def _parquet_errors(path: Path) -> Iterator[None]:
-    import pyarrow
-
-    try:
-        yield
-    except pyarrow.ArrowInvalid as error:
-        detail = " ".join(str(error).split())
-        raise InputError(f"cannot be read as Parquet ({detail})", where=path, remedy="a CSV ends in .csv") from error
 
 
 def _require(frame: pd.DataFrame, name: str, path: Path) -> None:

@@ -15,10 +15,10 @@ from torch import nn
 from common.bundle import MANIFEST, read_bundle
 from common.config import validate
 from segmentation.classes import LandClass
-from segmentation.config import RunSpec
 from segmentation.inputs import Statistics, stack
 from segmentation.models import build_model
 from segmentation.scene import Band, Image, Modality
+from segmentation.spec import RunSpec
 
 KIND = "segment"
 
