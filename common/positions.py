@@ -85,6 +85,28 @@ class LearnedPosition(nn.Module):
         return self.table[:length]
 
 
+class AddPositions(nn.Module):
+    """Adds an encoding of its index to each token.
+
+    Args:
+        dim: Width.
+        length: Most positions of a learned table; None for sines and cosines, which know no end.
+    """
+
+    def __init__(self, dim: int, *, length: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+        self.learned = None if length is None else LearnedPosition(length, dim)
+
+    def forward(self, tokens: Tensor, *, start: int = 0) -> Tensor:
+        """``[B, L, dim]`` to ``[B, L, dim]``; the first token stands at ``start``."""
+        end = start + tokens.shape[1]
+        if self.learned is not None:
+            return tokens + self.learned(end)[start:]
+        places = torch.arange(start, end, device=tokens.device)
+        return tokens + sinusoidal(places, self.dim).to(tokens.dtype)
+
+
 class RelativeBias(nn.Module):
     """A learned score for each clipped distance between key and query (Shaw et al. 2018, simplified to a bias).
 

@@ -6,9 +6,27 @@ Shapes, here and in the files of this package: ``B`` batch, ``H`` query heads, `
 Boolean masks are True where a query may attend to a key.
 """
 
+from common.attention.additive import additive
+from common.attention.cache import KeyValueCache
 from common.attention.full import attention_weights, full
-from common.attention.module import Attention
+from common.attention.linear import linear
+from common.attention.local import local
+from common.attention.module import MECHANISMS, Attention
 from common.attention.probsparse import probsparse
+from common.attention.prototype import prototype, summarise
 from common.attention.window2d import window2d
 
-__all__ = ["Attention", "attention_weights", "full", "probsparse", "window2d"]
+__all__ = [
+    "MECHANISMS",
+    "Attention",
+    "KeyValueCache",
+    "additive",
+    "attention_weights",
+    "full",
+    "linear",
+    "local",
+    "probsparse",
+    "prototype",
+    "summarise",
+    "window2d",
+]

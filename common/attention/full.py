@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from typing import Literal
+
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import dropout as drop
 
-from common.attention.masks import causal_mask, check_heads, check_mask, merge
+from common.attention.backend import fused
+from common.attention.masks import causal_mask, check_heads, check_mask, merge, softmax
+
+Normalise = Literal["softmax", "sigmoid", "relu"]
 
 
 def full(
@@ -18,8 +24,10 @@ def full(
     causal: bool = False,
     bias: Tensor | None = None,
     dropout: float = 0.0,
+    scale: float | None = None,
+    normalise: Normalise = "softmax",
 ) -> Tensor:
-    """Scaled dot-product attention (Vaswani et al. 2017, eq. 1) by torch's fused kernels.
+    """Scaled dot-product attention (Vaswani et al. 2017, eq. 1), by torch's fused kernels.
 
     Args:
         query: ``[B, H, L, D]``.
@@ -29,6 +37,8 @@ def full(
         causal: Let the queries be the last ``L`` of the ``S`` positions, and see no later key.
         bias: Added to the scores, broadcastable to ``[B, H, L, S]``.
         dropout: Probability of dropping a weight; give 0 outside training.
+        scale: Factor on the scores; ``1 / sqrt(D)`` by default.
+        normalise: How scores become weights, see :func:`attention_weights`; all but softmax take the slow way.
 
     Returns:
         ``[B, H, L, Dv]``; a row with nothing to attend to is zero.
@@ -39,38 +49,40 @@ def full(
     check_heads(query, key, value)
     batch, heads, queries, _ = query.shape
     keys = key.shape[2]
-    grouped = heads != key.shape[1]
+    if normalise != "softmax":
+        weights = attention_weights(query, key, mask=mask, causal=causal, bias=bias, scale=scale, normalise=normalise)
+        value = value.repeat_interleave(heads // value.shape[1], dim=1)  # [B, G, S, Dv] -> [B, H, S, Dv]
+        return drop(weights, dropout).to(value.dtype) @ value
     if mask is None and bias is None and (not causal or queries == keys):
-        return scaled_dot_product_attention(
-            query, key, value, dropout_p=dropout, is_causal=causal and queries > 1, enable_gqa=grouped
-        )
+        return fused(query, key, value, causal=causal and queries > 1, dropout=dropout, scale=scale)
     if mask is not None:
         mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
     if causal:
         mask = merge(mask, causal_mask(queries, keys, query.device))
     if mask is None:
-        return scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=None if bias is None else bias.to(query.dtype),
-            dropout_p=dropout,
-            enable_gqa=grouped,
-        )
+        added = None if bias is None else bias.to(query.dtype)
+        return fused(query, key, value, mask=added, dropout=dropout, scale=scale)
     # A softmax over nothing is NaN: such rows attend to everything and are set to zero afterwards.
     attends = mask.any(dim=-1, keepdim=True)
     allowed = mask | ~attends
     if bias is not None:
-        # Added in float32 or wider terms by the kernel; -inf keeps what is masked out exactly at weight zero.
+        # -inf keeps what is masked out exactly at weight zero.
         allowed = bias.to(query.dtype).masked_fill(~allowed, float("-inf"))
-    mixed = scaled_dot_product_attention(query, key, value, attn_mask=allowed, dropout_p=dropout, enable_gqa=grouped)
+    mixed = fused(query, key, value, mask=allowed, dropout=dropout, scale=scale)
     return mixed.masked_fill(~attends, 0.0)
 
 
 def attention_weights(
-    query: Tensor, key: Tensor, *, mask: Tensor | None = None, causal: bool = False, bias: Tensor | None = None
+    query: Tensor,
+    key: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    bias: Tensor | None = None,
+    scale: float | None = None,
+    normalise: Normalise = "softmax",
 ) -> Tensor:
-    """Weights of full attention, computed eagerly, for heat maps and tests.
+    """Weights of full attention, computed eagerly, for heat maps, tests, and what has no fused kernel.
 
     Args:
         query: ``[B, H, L, D]``.
@@ -78,21 +90,28 @@ def attention_weights(
         mask: As in :func:`full`.
         causal: As in :func:`full`.
         bias: As in :func:`full`.
+        scale: As in :func:`full`.
+        normalise: ``softmax``; ``sigmoid`` of the score less ``ln S`` (Ramapuram et al. 2024); or ``relu`` of the
+            score over ``S`` (Wortsman et al. 2023).
 
     Returns:
-        ``[B, H, L, S]`` in float32 or wider; rows sum to one, or to zero with nothing to attend to.
+        ``[B, H, L, S]`` in float32 or wider; under softmax, rows sum to one, or to zero with nothing to attend to.
     """
     check_heads(query, key, key)
     batch, heads, queries, width = query.shape
     keys = key.shape[2]
     key = key.repeat_interleave(heads // key.shape[1], dim=1)  # [B, G, S, D] -> [B, H, S, D]
-    scores = (query @ key.transpose(-2, -1)).to(torch.promote_types(query.dtype, torch.float32)) / width**0.5
+    kind = torch.promote_types(query.dtype, torch.float32)
+    # Scaled first, so that the product stays within the range of half precision.
+    scaled = query * (width**-0.5 if scale is None else scale)
+    scores = (scaled @ key.transpose(-2, -1)).to(kind)
     if bias is not None:
         scores = scores + bias
     if mask is not None:
         mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
     if causal:
         mask = merge(mask, causal_mask(queries, keys, query.device))
-    if mask is None:
-        return scores.softmax(dim=-1)
-    return scores.masked_fill(~mask, float("-inf")).softmax(dim=-1).nan_to_num(0.0)
+    if normalise == "softmax":
+        return softmax(scores, mask)
+    weights = torch.sigmoid(scores - math.log(keys)) if normalise == "sigmoid" else torch.relu(scores) / keys
+    return weights if mask is None else weights.masked_fill(~mask, 0.0)

@@ -70,6 +70,42 @@ def check_mask(mask: Tensor, *, batch: int, heads: int, queries: int, keys: int)
     return mask if mask.dim() == 4 else mask[None, None]
 
 
+def check_key_mask(mask: Tensor, *, batch: int, keys: int, mechanism: str) -> Tensor:
+    """Return a mask that is the same for all heads and queries as ``[B or 1, 1, S]``.
+
+    Args:
+        mask: Boolean, broadcastable to ``[B, 1, 1, S]``.
+        batch: ``B``.
+        keys: ``S``.
+        mechanism: Which mechanism asks, for the message.
+
+    Raises:
+        ShapeError: If the mask is not boolean, does not broadcast, or differs between heads or queries.
+    """
+    if mask.dim() >= 2 and (mask.shape[-2] != 1 or (mask.dim() == 4 and mask.shape[1] != 1)):
+        raise ShapeError(
+            f"{mechanism} attention sums up the keys once for all queries, so it takes no mask {list(mask.shape)}",
+            remedy="mask padded keys alone ([B, 1, 1, S], or key_padding_mask), or use another mechanism",
+        )
+    mask = check_mask(mask, batch=batch, heads=1, queries=1, keys=keys)
+    return mask.expand(-1, -1, -1, keys)[:, :, 0]
+
+
+def softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the last dimension in float32 or wider; a row that is masked out entirely is zero.
+
+    Args:
+        scores: ``[B, H, L, S]``.
+        mask: Boolean, broadcastable to the scores, True where a query may attend.
+    """
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    if mask is None:
+        return scores.softmax(dim=-1)
+    # A softmax over nothing is NaN, and so would be its gradient: such rows take all and are set to zero.
+    attends = mask.any(dim=-1, keepdim=True)
+    return scores.masked_fill(~mask & attends, float("-inf")).softmax(dim=-1) * attends
+
+
 def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
     """Mask ``[L, S]`` in which the queries are the last ``L`` of the ``S`` positions and see no later key."""
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import elu, max_pool1d
 
 from common.attention import Attention
-from common.blocks import DecoderBlock, EncoderBlock, FeedForward
+from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward
 from forecasting.encodings import FUTURE, HISTORY, future_features, history_features
 from forecasting.models.ridge import LinearPath
 from forecasting.normalise import last_observed, spread
@@ -68,7 +67,7 @@ class Informer(nn.Module):
             )
             for _ in range(layers)
         )
-        self.distil = nn.ModuleList(nn.Conv1d(dim, dim, 3, padding=1) for _ in range(layers - 1))
+        self.distil = nn.ModuleList(Distil(dim) for _ in range(layers - 1))
         self.request = nn.Linear(FUTURE, dim)
         self.decoder = DecoderBlock(
             dim,
@@ -110,16 +109,8 @@ class Informer(nn.Module):
         times = batch.steps[:, self.patch - 1 - missing :: self.patch]
         for number, block in enumerate(self.encoder):
             if number:
-                tokens, real, times = self._halve(self.distil[number - 1], tokens, real, times)
+                tokens, real = self.distil[number - 1](tokens, real), Distil.halve_mask(real)
+                # A halved token stands at the later of its two.
+                times = torch.cat((times[:, 1::2], times[:, -1:]), dim=1) if times.shape[1] % 2 else times[:, 1::2]
             tokens = block(tokens, key_padding_mask=real, positions=times)
         return tokens, real, times
-
-    @staticmethod
-    def _halve(conv: nn.Module, tokens: Tensor, real: Tensor, times: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Distilling (eq. 5 of the paper): convolve, and keep the larger of each two neighbours."""
-        tokens = tokens * real.unsqueeze(-1)
-        mixed = max_pool1d(elu(conv(tokens.transpose(1, 2))), 2, ceil_mode=True).transpose(1, 2)
-        odd = real.shape[1] % 2
-        pairs = nn.functional.pad(real, (0, odd)).unflatten(1, (-1, 2)).any(dim=2)
-        last_of_pair = torch.cat((times[:, 1::2], times[:, -1:]), dim=1) if odd else times[:, 1::2]
-        return mixed, pairs, last_of_pair

@@ -1,59 +1,135 @@
-"""Blocks against torch's own layers."""
+"""Blocks against torch's own layers, and against their formulas."""
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import gelu, silu
 
 from common.attention import Attention
-from common.blocks import DecoderBlock, EncoderBlock, FeedForward, SwiGLU
+from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward, make_norm
+from common.errors import ShapeError
 
 
 def copy_attention(ours: Attention, theirs: nn.MultiheadAttention):
+    dim = theirs.embed_dim
     with torch.no_grad():
-        ours.query.weight.copy_(theirs.in_proj_weight[:16])
-        ours.key.weight.copy_(theirs.in_proj_weight[16:32])
-        ours.value.weight.copy_(theirs.in_proj_weight[32:])
-        ours.query.bias.copy_(theirs.in_proj_bias[:16])
-        ours.key.bias.copy_(theirs.in_proj_bias[16:32])
-        ours.value.bias.copy_(theirs.in_proj_bias[32:])
+        for part, layer in enumerate((ours.query, ours.key, ours.value)):
+            rows = slice(part * dim, part * dim + dim)
+            layer.weight.copy_(theirs.in_proj_weight[rows])
+            layer.bias.copy_(theirs.in_proj_bias[rows])
     ours.output.load_state_dict(theirs.out_proj.state_dict())
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_encoder_block_is_torch_encoder_layer(norm):
+def copy_encoder_block(ours: EncoderBlock, theirs: nn.TransformerEncoderLayer):
+    copy_attention(ours.attention.branch, theirs.self_attn)
+    ours.feed_forward.branch.up.load_state_dict(theirs.linear1.state_dict())
+    ours.feed_forward.branch.down.load_state_dict(theirs.linear2.state_dict())
+    ours.attention.norm.load_state_dict(theirs.norm1.state_dict())
+    ours.feed_forward.norm.load_state_dict(theirs.norm2.state_dict())
+
+
+def copy_decoder_block(ours: DecoderBlock, theirs: nn.TransformerDecoderLayer):
+    copy_attention(ours.attention.branch, theirs.self_attn)
+    copy_attention(ours.cross.branch, theirs.multihead_attn)
+    ours.feed_forward.branch.up.load_state_dict(theirs.linear1.state_dict())
+    ours.feed_forward.branch.down.load_state_dict(theirs.linear2.state_dict())
+    for part, norm in ((ours.attention, theirs.norm1), (ours.cross, theirs.norm2), (ours.feed_forward, theirs.norm3)):
+        part.norm.load_state_dict(norm.state_dict())
+
+
+def unlike(theirs):
+    """Norms that differ from each other, so that one in the wrong place shows."""
+    for name, parameter in theirs.named_parameters():
+        if "norm" in name:
+            nn.init.normal_(parameter)
+    return theirs
+
+
+@pytest.mark.parametrize("place", ["pre", "post"])
+def test_encoder_block_is_torch_encoder_layer(place):
     torch.manual_seed(0)
-    theirs = nn.TransformerEncoderLayer(
-        16, 4, 64, dropout=0.0, activation="gelu", batch_first=True, norm_first=norm == "pre"
-    )
-    nn.init.normal_(theirs.norm1.weight)
-    ours = EncoderBlock(16, attention=Attention(16, 4), feed_forward=FeedForward(16), norm=norm)
-    copy_attention(ours.attention, theirs.self_attn)
-    ours.feed_forward.layers[0].load_state_dict(theirs.linear1.state_dict())
-    ours.feed_forward.layers[3].load_state_dict(theirs.linear2.state_dict())
-    ours.attention_norm.load_state_dict(theirs.norm1.state_dict())
-    ours.feed_forward_norm.load_state_dict(theirs.norm2.state_dict())
+    options = {"dropout": 0.0, "activation": "gelu", "batch_first": True, "norm_first": place == "pre"}
+    theirs = unlike(nn.TransformerEncoderLayer(16, 4, 64, **options))
+    ours = EncoderBlock(16, attention=Attention(16, 4), feed_forward=FeedForward(16), place=place)
+    copy_encoder_block(ours, theirs)
     tokens = torch.randn(2, 7, 16)
     torch.testing.assert_close(ours(tokens), theirs(tokens), atol=1e-5, rtol=1e-5)
 
 
-def test_decoder_block_is_torch_decoder_layer():
+@pytest.mark.parametrize("place", ["pre", "post"])
+def test_decoder_block_is_torch_decoder_layer(place):
     torch.manual_seed(0)
-    theirs = nn.TransformerDecoderLayer(16, 4, 64, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
-    ours = DecoderBlock(16, attention=Attention(16, 4), cross=Attention(16, 4), feed_forward=FeedForward(16))
-    copy_attention(ours.attention, theirs.self_attn)
-    copy_attention(ours.cross, theirs.multihead_attn)
-    ours.feed_forward.layers[0].load_state_dict(theirs.linear1.state_dict())
-    ours.feed_forward.layers[3].load_state_dict(theirs.linear2.state_dict())
+    options = {"dropout": 0.0, "activation": "relu", "batch_first": True, "norm_first": place == "pre"}
+    theirs = unlike(nn.TransformerDecoderLayer(16, 4, 64, **options))
+    parts = {"attention": Attention(16, 4), "cross": Attention(16, 4), "feed_forward": FeedForward(16, kind="relu")}
+    ours = DecoderBlock(16, **parts, place=place)
+    copy_decoder_block(ours, theirs)
     tokens, memory = torch.randn(2, 5, 16), torch.randn(2, 7, 16)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
-    want = theirs(tokens, memory, memory_key_padding_mask=~real)
-    torch.testing.assert_close(ours(tokens, memory, memory_padding_mask=real), want, atol=1e-5, rtol=1e-5)
+    later = ~torch.ones(5, 5, dtype=torch.bool).tril()
+    want = theirs(tokens, memory, tgt_mask=later, memory_key_padding_mask=~real)
+    got = ours(tokens, memory, memory_padding_mask=real, causal=True)
+    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
-def test_swiglu_formula():
+@pytest.mark.parametrize(
+    ("kind", "hidden"),
+    [
+        ("gelu", lambda up, gate: gelu(up)),
+        ("relu", lambda up, gate: up.clamp(min=0)),
+        ("glu", lambda up, gate: up / (1 + torch.exp(-gate))),
+        ("geglu", lambda up, gate: up * gelu(gate)),
+        ("swiglu", lambda up, gate: up * silu(gate)),
+    ],
+)
+@pytest.mark.parametrize("bias", [True, False])
+def test_feed_forward_formulas(kind, hidden, bias):
     torch.manual_seed(0)
-    layer = SwiGLU(6, ratio=2.0)
+    layer = FeedForward(6, kind=kind, ratio=2.5, bias=bias)
+    assert layer.up.weight.shape == (15, 6)
     tokens = torch.randn(3, 6)
-    gate = tokens @ layer.gate.weight.T + layer.gate.bias
-    want = (gate * torch.sigmoid(gate) * (tokens @ layer.up.weight.T + layer.up.bias)) @ layer.down.weight.T
-    torch.testing.assert_close(layer(tokens), want + layer.down.bias)
+
+    def through(linear, values):
+        return values @ linear.weight.T + (linear.bias if bias else 0)
+
+    gate = None if layer.gate is None else through(layer.gate, tokens)
+    want = through(layer.down, hidden(through(layer.up, tokens), gate))
+    torch.testing.assert_close(layer(tokens), want, atol=1e-6, rtol=1e-5)
+
+
+def test_gated_and_plain_layers_have_about_as_many_parameters():
+    sizes = {kind: sum(p.numel() for p in FeedForward(96, kind=kind).parameters()) for kind in ("gelu", "swiglu")}
+    assert sizes["swiglu"] == pytest.approx(sizes["gelu"], rel=0.02)
+
+
+def test_norms():
+    tokens = 3 + torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+    layer = (tokens - tokens.mean(-1, keepdim=True)) / tokens.std(-1, keepdim=True, unbiased=False)
+    torch.testing.assert_close(make_norm("layer", 8)(tokens), layer, atol=1e-4, rtol=1e-4)
+    rms = tokens / tokens.square().mean(-1, keepdim=True).sqrt()
+    torch.testing.assert_close(make_norm("rms", 8)(tokens), rms, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [7, 8])
+def test_distilling_keeps_the_larger_of_two_neighbours_and_ignores_what_is_not_real(length):
+    torch.manual_seed(0)
+    layer = Distil(4)
+    tokens = torch.randn(2, length, 4)
+    real = torch.ones(2, length, dtype=torch.bool)
+    real[0, 5:] = False
+    halved = layer(tokens, real)
+    mixed = nn.functional.elu(layer.mix((tokens * real[..., None]).transpose(1, 2))).transpose(1, 2)
+    for place in range(-(-length // 2)):
+        torch.testing.assert_close(halved[:, place], mixed[:, 2 * place : 2 * place + 2].amax(1))
+    assert layer.halve_mask(real)[0].tolist() == [True, True, True, False][: halved.shape[1]]
+    tokens[0, 5:] = 99.0
+    assert torch.equal(layer(tokens, real), halved)
+
+
+def test_unknown_parts_are_refused():
+    with pytest.raises(ShapeError, match="'tanh' is not known"):
+        FeedForward(8, kind="tanh")
+    with pytest.raises(ShapeError, match="'batch' is not known"):
+        make_norm("batch", 8)
+    with pytest.raises(ShapeError, match="'middle' of the norm"):
+        EncoderBlock(8, attention=Attention(8, 2), feed_forward=FeedForward(8), place="middle")
