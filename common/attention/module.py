@@ -150,7 +150,7 @@ class Attention(nn.Module):
                     "a cache is for self-attention by 'full' or 'local'", remedy="decode with one of these mechanisms"
                 )
             k, v = cache.append(k, v)
-        mixed = self._mix(q, k, v, mask, key_padding_mask, causal, grid)
+        mixed = self._mix(q, k, v, mask, key_padding_mask, causal, grid, own=key is None)
         return self.output(mixed.transpose(1, 2).flatten(2))  # [B, H, L, D] -> [B, L, H D]
 
     def _mix(
@@ -162,6 +162,8 @@ class Attention(nn.Module):
         key_padding_mask: Tensor | None,
         causal: bool,
         grid: tuple[int, int] | None,
+        *,
+        own: bool,
     ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
         batch, keys = k.shape[0], k.shape[2]
@@ -186,10 +188,10 @@ class Attention(nn.Module):
                     normalise=self.normalise,
                 )  # fmt: skip
             case "probsparse":
-                training = self.training
                 return probsparse(
-                    q, k, v, mask=mask, causal=causal, factor=self.factor, dropout=dropout, training=training
-                )
+                    q, k, v, mask=mask, query_padding_mask=key_padding_mask if own else None, causal=causal,
+                    factor=self.factor, dropout=dropout, training=self.training,
+                )  # fmt: skip
             case "local":
                 width = {"window": self.window, "global_tokens": self.global_tokens}
                 return local(q, k, v, **width, mask=mask, causal=causal, dropout=dropout)

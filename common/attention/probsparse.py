@@ -12,12 +12,17 @@ the sampling too; and the mean is over what a query may see.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from common.attention.full import full
 from common.attention.masks import causal_mask, check_heads, check_mask, merge
+
+LEAST = torch.finfo(torch.float32).min  # the measure of a query that must not be chosen
+PART = 64  # queries that attend at once under a mask of their own
 
 
 def probsparse(
@@ -26,6 +31,7 @@ def probsparse(
     value: Tensor,
     *,
     mask: Tensor | None = None,
+    query_padding_mask: Tensor | None = None,
     causal: bool = False,
     factor: float = 5.0,
     dropout: float = 0.0,
@@ -38,6 +44,7 @@ def probsparse(
         key: ``[B, G, S, D]``.
         value: ``[B, G, S, Dv]``.
         mask: Boolean, broadcastable to ``[B, H, L, S]``, True where a query may attend.
+        query_padding_mask: Boolean ``[B, L]``, True where a query is real; others are never among the most telling.
         causal: Let the queries be the last ``L`` of the ``S`` positions, and see no later key.
         factor: The constant ``c`` of the paper, for the number of queries and of sampled keys alike.
         dropout: Probability of dropping a weight; give 0 outside training.
@@ -59,21 +66,61 @@ def probsparse(
         return full(query, key, value, mask=mask, causal=causal, dropout=dropout)
 
     measure = _sparsity_measure(query, key, mask, causal=causal, samples=_budget(keys, factor), training=training)
+    if query_padding_mask is not None:
+        measure = measure.masked_fill(~query_padding_mask[:, None, :], LEAST)
     if causal:
         chosen, valid = _causal_choice(measure, active)
     else:
-        chosen, valid = measure.topk(active, dim=-1).indices, None  # [B, H, u]
-    mean = _mean_of_values(value, mask, heads=heads, queries=queries, causal=causal)
-
-    allowed = _rows(mask, chosen, queries)
-    if causal:
-        allowed = merge(allowed, _causal_rows(chosen, queries, keys))
-    picked = query.gather(2, chosen.unsqueeze(-1).expand(-1, -1, -1, query.shape[-1]))  # [B, H, u, D]
-    attended = full(picked, key, value, mask=allowed, dropout=dropout)  # [B, H, u, Dv]
-    place = chosen.unsqueeze(-1).expand_as(attended)
+        chosen, valid = measure.topk(active, dim=-1, sorted=False).indices, None  # [B, H, u]
+    first_rows = torch.arange(0, batch * heads * queries, queries, device=chosen.device).view(batch, heads, 1)
+    rows = (chosen + first_rows).flatten()  # numbers of rows of [B H L, D]
+    # Whole rows are copied; a gather would look up each number.
+    picked = query.reshape(-1, query.shape[-1]).index_select(0, rows).view(*chosen.shape, -1)  # [B, H, u, D]
+    if not causal and (mask is None or mask.shape[2] == 1):
+        if dropout:
+            mean = _mean_of_values(value, mask, heads=heads, queries=1, causal=False)  # [B, H, 1, Dv]
+            mixed = torch.cat((full(picked, key, value, mask=mask, dropout=dropout), mean), dim=2)
+        else:
+            # A query of zeros attends alike to all it may see: one more row gives the mean, and its gradient.
+            mixed = full(pad(picked, (0, 0, 0, 1)), key, value, mask=mask)
+        return _Spread.apply(mixed, chosen, rows, queries)  # pyright: ignore[reportReturnType]
+    mean = _mean_of_values(value, mask, heads=heads, queries=queries, causal=causal).flatten(0, 2)  # [B H L, Dv]
+    attended = []
+    # In parts, so that the rows of the mask never add up to much.
+    for part, places in zip(picked.split(PART, dim=2), chosen.split(PART, dim=2), strict=True):
+        allowed = _rows(mask, places, queries)
+        if causal:
+            allowed = merge(allowed, _causal_rows(places, queries, keys))
+        attended.append(full(part, key, value, mask=allowed, dropout=dropout))
+    source = torch.cat(attended, dim=2).flatten(0, 2)  # [B H u, Dv]
     if valid is not None:
-        attended = torch.where(valid.unsqueeze(-1), attended, mean.gather(2, place))
-    return mean.scatter(2, place, attended)
+        source = torch.where(valid.flatten().unsqueeze(-1), source, mean.index_select(0, rows))
+    return mean.index_copy(0, rows, source).view(batch, heads, queries, -1)
+
+
+class _Spread(torch.autograd.Function):
+    """From ``[B, H, u + 1, Dv]`` to ``[B, H, L, Dv]``: chosen queries take their row, all others the last one.
+
+    Written out, since torch would go over the whole output several times on the way back.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, mixed: Tensor, chosen: Tensor, rows: Tensor, queries: int) -> Tensor:
+        ctx.save_for_backward(rows)
+        ctx.shape = mixed.shape
+        batch, heads, active = chosen.shape
+        source = torch.full((batch, heads, queries), active, device=mixed.device)
+        source.scatter_(2, chosen, torch.arange(active, device=mixed.device).expand_as(chosen))
+        source += torch.arange(0, batch * heads * (active + 1), active + 1, device=mixed.device).view(batch, heads, 1)
+        return mixed.reshape(-1, mixed.shape[-1]).index_select(0, source.flatten()).view(batch, heads, queries, -1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        (rows,) = ctx.saved_tensors
+        batch, heads, _, width = ctx.shape
+        chosen = gradients[0].reshape(-1, width).index_select(0, rows).view(batch, heads, -1, width)
+        others = gradients[0].sum(dim=2, keepdim=True) - chosen.sum(dim=2, keepdim=True)
+        return torch.cat((chosen, others), dim=2), None, None, None
 
 
 def _budget(length: int, factor: float) -> int:
@@ -84,27 +131,33 @@ def _budget(length: int, factor: float) -> int:
 def _sparsity_measure(
     query: Tensor, key: Tensor, mask: Tensor | None, *, causal: bool, samples: int, training: bool
 ) -> Tensor:
-    """``M(q)`` over the sampled keys a query may see, ``[B, H, L]``; the lowest value where it sees none."""
+    """``M(q)`` over the sampled keys a query may see, ``[B, H, L]``; :data:`LEAST` where it sees none."""
     batch, heads, queries, width = query.shape
     groups, keys = key.shape[1], key.shape[2]
+    samples = min(keys, -(-samples // 8) * 8)  # a few more than asked for: kernels work on eight at once
     if training:
         sample = torch.randperm(keys, device=key.device)[:samples].sort().values
     else:
         sample = ((torch.arange(samples, device=key.device) + 0.5) * (keys / samples)).long()
     with torch.no_grad():  # the choice of queries has no gradient
-        sampled = key.index_select(2, sample)  # [B, G, m, D]
-        grouped = query.reshape(batch, groups, heads // groups, queries, width)
-        scores = grouped @ sampled.unsqueeze(2).transpose(-2, -1)  # [B, G, H/G, L, m]
-        scores = scores.reshape(batch, heads, queries, samples).float() / width**0.5
-        allowed = None if mask is None else mask.expand(-1, -1, -1, keys).index_select(3, sample)
+        sampled = key.index_select(2, sample).flatten(0, 1)  # [B G, m, D]
+        if sampled.dtype in (torch.float16, torch.bfloat16):
+            sampled = sampled / width**0.5  # within their range; otherwise the scale does not change the order
+        # Keys by queries, not the other way round, so that each reduction runs along whole rows of queries.
+        grouped = query.reshape(batch * groups, -1, width)  # [B, H, L, D] -> [B G, H/G L, D]
+        scores = torch.bmm(sampled, grouped.transpose(1, 2)).unflatten(2, (-1, queries))  # [B G, m, H/G, L]
+        scores = scores.transpose(1, 2).reshape(batch, heads, samples, queries)
+        scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+        allowed = None if mask is None else mask.expand(-1, -1, -1, keys).index_select(3, sample).transpose(-2, -1)
         if causal:
-            allowed = merge(allowed, sample <= torch.arange(queries, device=key.device)[:, None] + (keys - queries))
+            place = torch.arange(queries, device=key.device) + (keys - queries)
+            allowed = merge(allowed, sample[:, None] <= place)
         if allowed is None:
-            return scores.amax(dim=-1) - scores.mean(dim=-1)
-        count = allowed.sum(dim=-1)
-        total = scores.masked_fill(~allowed, 0.0).sum(dim=-1)
-        largest = scores.masked_fill(~allowed, float("-inf")).amax(dim=-1)
-        return (largest - total / count.clamp(min=1)).masked_fill(count == 0, torch.finfo(torch.float32).min)
+            return scores.amax(dim=2) - scores.mean(dim=2)
+        count = allowed.sum(dim=-2)
+        total = scores.masked_fill(~allowed, 0.0).sum(dim=2)
+        largest = scores.masked_fill(~allowed, float("-inf")).amax(dim=2)
+        return (largest - total / count.clamp(min=1)).masked_fill(count == 0, LEAST)
 
 
 def _causal_choice(measure: Tensor, active: int) -> tuple[Tensor, Tensor]:
@@ -112,16 +165,16 @@ def _causal_choice(measure: Tensor, active: int) -> tuple[Tensor, Tensor]:
 
     Taking the ``u`` largest of the whole row would let a later query push an earlier one out, and so leak the
     future. A query is chosen here if fewer than ``u`` earlier ones have a larger measure: about
-    ``u (1 + ln(L / u))`` are, when their order is random. Twice that number is the bound; the earliest keep
-    their place when more qualify.
+    ``u (1 + ln(L / u))`` are, when their order is random. One and a half times that number is the bound;
+    the earliest keep their place when more qualify. How many are returned does not depend on the measure, so that
+    neither do the kernels that run, and a change of the future leaves earlier results as they are, bit for bit.
 
     Returns:
         Indices ``[B, H, c]`` and, of the same shape, which of them are really chosen (rows are ragged).
     """
     length = measure.shape[-1]
-    chosen = _earlier_and_larger(measure) < active
-    bound = min(length, math.ceil(2 * active * (1 + math.log(length / active))))
-    bound = min(bound, int(chosen.sum(dim=-1).max()))
+    chosen = (_earlier_and_larger(measure) < active) & (measure > LEAST)
+    bound = min(length, math.ceil(1.5 * active * (1 + math.log(length / active))))
     position = torch.arange(length, device=measure.device)
     first = torch.where(chosen, length - position, -1).topk(bound, dim=-1)
     return first.indices, first.values > 0
@@ -135,7 +188,7 @@ def _earlier_and_larger(measure: Tensor) -> Tensor:
     length = measure.shape[-1]
     padded = 1 << max(length - 1, 0).bit_length()
     # The padding comes last, so that it is never an earlier entry of a real one.
-    values = torch.nn.functional.pad(measure, (0, padded - length))
+    values = pad(measure, (0, padded - length))
     counts = torch.zeros_like(values, dtype=torch.long)
     half = 1
     while half < padded:
@@ -165,7 +218,7 @@ def _mean_of_values(value: Tensor, mask: Tensor | None, *, heads: int, queries: 
     totals = (value * seen).double().cumsum(dim=2)
     running = (totals / seen.double().cumsum(dim=2).clamp(min=1)).to(value.dtype)  # [B, H, S, Dv]
     missing = max(queries - keys, 0)  # the first of more queries than keys come before every key
-    running = torch.nn.functional.pad(running, (0, 0, missing, 0))
+    running = pad(running, (0, 0, missing, 0))
     return running[:, :, running.shape[2] - queries :]
 
 

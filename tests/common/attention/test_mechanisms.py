@@ -4,32 +4,26 @@ import math
 
 import pytest
 import torch
+from attention_reference import by_hand, parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from common.attention import Attention, attention_weights, full, probsparse, window2d
+from common.attention import (
+    MECHANISMS,
+    Attention,
+    additive,
+    attention_weights,
+    full,
+    linear,
+    local,
+    probsparse,
+    prototype,
+    summarise,
+    window2d,
+)  # fmt: skip
 from common.attention.probsparse import _earlier_and_larger
 from common.errors import ShapeError
-
-
-def parts(batch=2, heads=4, groups=4, queries=12, keys=12, width=8, seed=0, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(seed)
-
-    def make(*shape):
-        return torch.randn(*shape, generator=generator, dtype=dtype)
-
-    return make(batch, heads, queries, width), make(batch, groups, keys, width), make(batch, groups, keys, width)
-
-
-def by_hand(query, key, value, mask=None):
-    """Softmax attention written out; rows with nothing to attend to are zero."""
-    scores = torch.einsum("bhld,bhsd->bhls", query, key) / math.sqrt(query.shape[-1])
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    weights = torch.exp(scores - scores.amax(-1, keepdim=True).nan_to_num(neginf=0.0))
-    weights = weights / weights.sum(-1, keepdim=True).clamp(min=1e-30)
-    return torch.einsum("bhls,bhsd->bhld", weights, value)
 
 
 @given(
@@ -81,13 +75,23 @@ def test_grouped_heads_are_repeated_keys_and_values():
     torch.testing.assert_close(full(query, key, value), repeated, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("mechanism", [full, probsparse])
+NOTHING = {
+    "full": full,
+    "eager": lambda *parts, mask: attention_weights(*parts[:2], mask=mask) @ parts[2],
+    "sigmoid": lambda *parts, mask: full(*parts, mask=mask, normalise="sigmoid"),
+    "probsparse": lambda *parts, mask: probsparse(*parts, mask=mask, factor=1.0),
+    "causal probsparse": lambda *parts, mask: probsparse(*parts, mask=mask, factor=1.0, causal=True),
+    "local": lambda *parts, mask: local(*parts, mask=mask, window=4, global_tokens=1),
+    "additive": lambda *parts, mask: additive(*parts, mask=mask, score=torch.ones(4, 8)),
+}
+
+
+@pytest.mark.parametrize("mechanism", list(NOTHING))
 def test_a_row_with_nothing_to_attend_to_is_zero_with_finite_gradients(mechanism):
     query, key, value = (p.requires_grad_() for p in parts(queries=40, keys=40))
     mask = torch.ones(2, 1, 40, 40, dtype=torch.bool)
     mask[0, 0, 3] = False
-    options = {"factor": 1.0} if mechanism is probsparse else {}
-    out = mechanism(query, key, value, mask=mask, **options)
+    out = NOTHING[mechanism](query, key, value, mask=mask)
     assert torch.equal(out[0, :, 3], torch.zeros(4, 8))
     out.sum().backward()
     assert all(torch.isfinite(p.grad).all() for p in (query, key, value))
@@ -125,8 +129,8 @@ def test_probsparse_rows_are_full_attention_or_the_mean_of_what_they_may_see(cau
 
 def test_probsparse_chooses_the_queries_of_the_largest_measure():
     query, key, value = parts(queries=50, keys=50, heads=1, groups=1, batch=1)
-    got = probsparse(query, key, value, factor=100 / math.log(50) / 10)  # 10 queries, 10 sampled keys
-    sample = ((torch.arange(10) + 0.5) * 5).long()
+    got = probsparse(query, key, value, factor=100 / math.log(50) / 10)  # 10 queries, 16 sampled keys
+    sample = ((torch.arange(16) + 0.5) * 50 / 16).long()
     scores = (query[0, 0] @ key[0, 0, sample].T) / math.sqrt(8)
     best = set((scores.amax(1) - scores.mean(1)).topk(10).indices.tolist())
     moved = (got[0, 0] - value[0, 0].mean(0)).abs().amax(-1) > 1e-5
@@ -223,15 +227,13 @@ def test_window2d_module_is_the_swin_attention_of_timm(shift):
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("mechanism", ["full", "probsparse", "window2d"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_gradients_reach_every_projection(mechanism):
     torch.manual_seed(0)
-    module = Attention(16, 2, mechanism=mechanism, window=4, factor=1.0, qk_norm=True)
+    module = Attention(16, 2, mechanism=mechanism, window=4, factor=1.0, prototypes=5, qk_norm=True)
     out = module(torch.randn(2, 48, 16), grid=(6, 8) if mechanism == "window2d" else None)
     out.square().sum().backward()
     for name, parameter in module.named_parameters():
-        if name == "key.bias":
-            continue  # a constant added to every key cancels in the softmax unless normalised
         assert parameter.grad is not None, name
         assert torch.isfinite(parameter.grad).all(), name
         assert parameter.grad.abs().sum() > 0, name
@@ -241,9 +243,35 @@ def test_gradients_reach_every_projection(mechanism):
 def test_half_precision_stays_finite_at_large_scores(dtype):
     query, key, value = (p.to(dtype) for p in parts(queries=48, keys=48, width=4))
     query, key = query * 100, key * 100
-    for out in (full(query, key, value), probsparse(query, key, value, factor=1.0)):
-        assert out.dtype == dtype
-        assert torch.isfinite(out).all()
+    outputs = {
+        "full": full(query, key, value),
+        "probsparse": probsparse(query, key, value, factor=1.0),
+        "causal probsparse": probsparse(query, key, value, factor=1.0, causal=True),
+        "local": local(query, key, value, window=5, global_tokens=2),
+        "linear": linear(query, key, value),
+        "causal linear": linear(query, key, value, causal=True),
+        "prototype": prototype(query, key, value, summary=summarise(query[0, :, :6], key)),
+        "additive": additive(query, key, value, score=query[0, :, 0]),
+        "window2d": window2d(query, key, value, grid=(6, 8), window=4, shift=2),
+        "sigmoid": full(query, key, value, normalise="sigmoid"),
+    }
+    for name, out in outputs.items():
+        assert out.dtype == dtype, name
+        assert torch.isfinite(out).all(), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_softmax_runs_in_single_precision(dtype):
+    """Half precision in and out, but within its rounding of the result in single precision."""
+    query, key, value = parts(queries=40, keys=400, width=16)
+    half = [p.to(dtype) for p in (query, key, value)]
+    single = full(*(p.float() for p in half))
+    epsilon = torch.finfo(dtype).eps
+    for out in (
+        full(*half), local(*half, window=400), attention_weights(*half[:2]).to(dtype) @ half[2],
+        prototype(*half, summary=torch.eye(400, dtype=dtype).expand(1, 1, -1, -1)),
+    ):  # fmt: skip
+        torch.testing.assert_close(out.float(), single, atol=4 * epsilon, rtol=4 * epsilon)
 
 
 def test_wrong_use_is_refused_with_the_remedy():
@@ -263,3 +291,109 @@ def test_wrong_use_is_refused_with_the_remedy():
         full(*parts(heads=6, groups=4))
     with pytest.raises(ShapeError, match="grid"):
         Attention(16, 2, mechanism="window2d")(tokens)
+
+
+@given(
+    batch=st.integers(1, 2), heads=st.sampled_from([1, 2, 4]), queries=st.integers(1, 60), keys=st.integers(1, 60),
+    causal=st.booleans(), factor=st.sampled_from([0.3, 1.0, 3.0]), masked=st.sampled_from(["no", "keys", "pairs"]),
+    seed=st.integers(0, 9),
+)  # fmt: skip
+@settings(max_examples=120, deadline=None)
+def test_every_row_of_probsparse_is_full_attention_or_a_mean(batch, heads, queries, keys, causal, factor, masked, seed):
+    """Batch 1, one head, L = 1, L != S, fewer keys than the sample: all of it."""
+    query, key, value = parts(batch, heads, 1, queries, keys, seed=seed)
+    query = query.transpose(2, 3).contiguous().transpose(2, 3)  # of other strides
+    allowed = torch.ones(batch, 1, queries, keys, dtype=torch.bool)
+    mask = None
+    if masked != "no":
+        shape = (batch, 1, 1, keys) if masked == "keys" else (batch, 1, queries, keys)
+        mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) > 0.4
+        allowed = allowed & mask
+    if causal:
+        allowed = allowed & torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
+    got = probsparse(query, key, value, mask=mask, causal=causal, factor=factor)
+    attended = by_hand(query, key, value, allowed)
+    weights = allowed.float()
+    mean = (weights @ value) / weights.sum(-1, keepdim=True).clamp(min=1)
+    near = [(got - each).abs().amax(-1) < 1e-5 for each in (attended, mean)]
+    assert (near[0] | near[1]).all()
+
+
+def test_padded_queries_take_no_place_among_the_chosen():
+    torch.manual_seed(0)
+    module = Attention(16, 2, mechanism="probsparse", factor=1.0).eval()
+    tokens = torch.randn(2, 64, 16)
+    real = torch.ones(2, 64, dtype=torch.bool)
+    real[0, 40:] = False
+    before = module(tokens, key_padding_mask=real)
+    tokens[0, 40:] *= 50  # large queries, that would be the most telling
+    after = module(tokens, key_padding_mask=real)
+    assert torch.equal(before[0, :40], after[0, :40])
+    assert torch.equal(before[1], after[1])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradients_of_probsparse_are_right(causal, masked):
+    query, key, value = (p.requires_grad_() for p in parts(1, 2, 1, 14, 11, width=3, dtype=torch.float64))
+    mask = torch.rand(1, 1, 1, 11, generator=torch.Generator().manual_seed(0)) > 0.3 if masked else None
+    assert torch.autograd.gradcheck(
+        lambda q, k, v: probsparse(q, k, v, mask=mask, causal=causal, factor=1.2), (query, key, value)
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["local", "linear", "window2d"])
+def test_gradients_of_the_other_kernels_are_right(mechanism):
+    query, key, value = (p.requires_grad_() for p in parts(1, 2, 2, 15, 15, width=3, dtype=torch.float64))
+    kernels = {
+        "local": lambda q, k, v: local(q, k, v, window=2, global_tokens=1, causal=True),
+        "linear": lambda q, k, v: linear(q, k, v, causal=True),
+        "window2d": lambda q, k, v: window2d(q, k, v, grid=(3, 5), window=2, shift=1),
+    }
+    assert torch.autograd.gradcheck(kernels[mechanism], (query, key, value))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_dropout_of_probsparse_is_applied(causal):
+    query, key, value = parts(queries=64, keys=64)
+    torch.manual_seed(1)
+    dropped = probsparse(query, key, value, causal=causal, factor=1.0, dropout=0.5)
+    plain = probsparse(query, key, value, causal=causal, factor=1.0)
+    changed = (dropped - plain).abs().amax(-1) > 1e-5
+    assert 0 < changed.sum() < changed.numel() / 2  # the chosen rows, and no others
+
+
+@pytest.mark.parametrize("shift", [0, 2])
+@pytest.mark.parametrize("grid", [(7, 9), (5, 12), (3, 2)])
+def test_windows_of_odd_grids_are_those_of_timm_without_the_padding(grid, shift):
+    """timm's window attention on the padded grid, under a mask that leaves out padding and other sides of a seam.
+
+    timm's own block differs there: its queries attend to the padding, and since it rolls before it pads, a shift
+    brings opposite borders together that its mask does not part.
+    """
+    from timm.models.swin_transformer import WindowAttention, window_partition, window_reverse
+    from torch.nn.functional import pad
+
+    torch.manual_seed(0)
+    theirs = WindowAttention(16, num_heads=2, head_dim=8, window_size=4).eval()
+    nn.init.normal_(theirs.relative_position_bias_table)
+    ours = Attention(16, 2, mechanism="window2d", window=4, shift=shift, position="relative").eval()
+    with torch.no_grad():
+        for part, layer in enumerate((ours.query, ours.key, ours.value)):
+            layer.weight.copy_(theirs.qkv.weight[16 * part : 16 * part + 16])
+            layer.bias.copy_(theirs.qkv.bias[16 * part : 16 * part + 16])
+        ours.bias.table.copy_(theirs.relative_position_bias_table)
+    ours.output.load_state_dict(theirs.proj.state_dict())
+    field = torch.randn(2, *grid, 16)
+    rows, columns = (-(-side // 4) * 4 for side in grid)
+    margin = (0, 0, 0, columns - grid[1], 0, rows - grid[0])
+    # 0 is padding; a row or column that the roll takes to the other side is of another region.
+    region = 1 + (torch.arange(rows)[:, None] < shift) + 2 * (torch.arange(columns) < shift)
+    region[grid[0] :], region[:, grid[1] :] = 0, 0
+    moved = [part.roll((-shift, -shift), (1, 2)) for part in (pad(field, margin), region[None, ..., None])]
+    windows, regions = (window_partition(part, (4, 4)).flatten(1, 2) for part in moved)
+    seen = (regions == regions.transpose(1, 2)) & (regions.transpose(1, 2) > 0)  # [windows, 16, 16]
+    mixed = theirs(windows, mask=torch.where(seen, 0.0, -1e9))
+    want = window_reverse(mixed.unflatten(1, (4, 4)), (4, 4), rows, columns).roll((shift, shift), (1, 2))
+    got = ours(field.flatten(1, 2), grid=grid).unflatten(1, grid)
+    torch.testing.assert_close(got, want[:, : grid[0], : grid[1]], atol=1e-5, rtol=1e-5)

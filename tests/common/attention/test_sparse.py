@@ -1,0 +1,237 @@
+"""Sliding windows, prototypes, linear and additive attention, and the cache, each against its definition."""
+
+import math
+import sys
+
+import pytest
+import torch
+from attention_reference import by_hand, parts
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from common.attention import Attention, KeyValueCache, additive, full, linear, local, prototype, summarise
+from common.attention.backend import windowed_flex
+from common.errors import ShapeError
+
+
+def band(queries, keys, window, count, causal):
+    """The pattern, pair by pair."""
+    seen = torch.zeros(queries, keys, dtype=torch.bool)
+    for i in range(queries):
+        for j in range(keys):
+            place = i + keys - queries
+            near = abs(place - j) <= window or j < count or place < count
+            seen[i, j] = near and (j <= place or not causal)
+    return seen
+
+
+@given(
+    queries=st.integers(1, 40), keys=st.integers(1, 40), window=st.integers(0, 12), count=st.integers(0, 3),
+    causal=st.booleans(), groups=st.sampled_from([1, 2]), masked=st.sampled_from(["no", "keys", "pairs"]),
+    block=st.sampled_from([4, 7]),
+)  # fmt: skip
+@settings(max_examples=120, deadline=None)
+def test_local_is_full_attention_under_its_band(queries, keys, window, count, causal, groups, masked, block):
+    query, key, value = parts(heads=2, groups=groups, queries=queries, keys=keys)
+    seen = band(queries, keys, window, count, causal)[None, None]
+    mask = None
+    if masked != "no":
+        shape = (2, 1, 1, keys) if masked == "keys" else (2, 1, queries, keys)
+        mask = torch.rand(shape, generator=torch.Generator().manual_seed(1)) > 0.4
+        seen = seen & mask
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[local.__module__], "BLOCK", block)  # so that small examples have several blocks
+        got = local(query, key, value, window=window, global_tokens=count, mask=mask, causal=causal)
+    torch.testing.assert_close(got, by_hand(query, key, value, seen), atol=1e-5, rtol=1e-5)
+
+
+def test_a_window_of_the_whole_sequence_is_full():
+    query, key, value = parts(queries=300, keys=300, heads=2, groups=2)
+    for causal in (False, True):
+        got = local(query, key, value, window=300, causal=causal)
+        torch.testing.assert_close(got, full(query, key, value, causal=causal), atol=1e-5, rtol=1e-5)
+
+
+def test_gradients_of_local_are_those_of_its_band(monkeypatch):
+    monkeypatch.setattr(sys.modules[local.__module__], "BLOCK", 8)
+    query, key, value = (p.requires_grad_() for p in parts(queries=50, keys=50, dtype=torch.float64))
+    local(query, key, value, window=3, global_tokens=2).square().sum().backward()
+    got = [p.grad.clone() for p in (query, key, value)]
+    for p in (query, key, value):
+        p.grad = None
+    full(query, key, value, mask=band(50, 50, 3, 2, False)).square().sum().backward()
+    for mine, p in zip(got, (query, key, value), strict=True):
+        torch.testing.assert_close(mine, p.grad)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_backends_agree_on_windows(causal):
+    query, key, value = parts(queries=200, keys=200, heads=4, groups=2, width=16)
+    pattern = {"window": 20, "global_tokens": 3, "causal": causal}
+    flex = windowed_flex(query, key, value, **pattern)
+    torch.testing.assert_close(local(query, key, value, **pattern), flex, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_backends_of_torch_agree(masked):
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    query, key, value = parts(queries=33, keys=65, heads=4, groups=2, width=16)
+    mask = torch.rand(2, 1, 33, 65, generator=torch.Generator().manual_seed(0)) > 0.5 if masked else None
+    outputs = []
+    for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.MATH):
+        with sdpa_kernel(backend):
+            outputs.append(full(query, key, value, mask=mask))
+    torch.testing.assert_close(outputs[0], outputs[1], atol=1e-5, rtol=1e-5)
+
+
+@given(
+    queries=st.integers(1, 300), keys=st.integers(1, 300), causal=st.booleans(), groups=st.sampled_from([1, 2]),
+    masked=st.booleans(),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_linear_is_its_quadratic_form(queries, keys, causal, groups, masked):
+    query, key, value = parts(heads=2, groups=groups, queries=queries, keys=keys)
+    real = torch.ones(2, 1, 1, keys, dtype=torch.bool)
+    if masked:
+        real = torch.rand(real.shape, generator=torch.Generator().manual_seed(2)) > 0.3
+
+    def phi(x):
+        return torch.where(x > 0, x + 1, torch.exp(x))
+
+    weights = phi(query) @ phi(key).repeat_interleave(2 // groups, 1).transpose(-2, -1) * real
+    if causal:
+        weights = weights * torch.ones(queries, keys).tril(keys - queries)
+    want = weights @ value.repeat_interleave(2 // groups, 1) / weights.sum(-1, keepdim=True).clamp(min=1e-30)
+    got = linear(query, key, value, mask=real if masked else None, causal=causal)
+    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+
+
+def test_causal_linear_never_sees_the_future():
+    query, key, value = parts(queries=300, keys=300)
+    before = linear(query, key, value, causal=True)
+    for part in (query, key, value):
+        part[:, :, 200:] += 2.0
+    assert torch.equal(before[:, :, :200], linear(query, key, value, causal=True)[:, :, :200])
+
+
+def test_prototypes_that_are_the_keys_are_full():
+    query, key, value = parts(queries=20, keys=30, groups=2)
+    got = prototype(query, key, value, summary=torch.eye(30)[None, None])
+    torch.testing.assert_close(got, full(query, key, value), atol=1e-5, rtol=1e-5)
+
+
+def test_prototypes_sum_up_what_they_attend_to_and_leave_out_padding():
+    query, key, value = parts(queries=20, keys=30)
+    learned = torch.randn(4, 5, 8, generator=torch.Generator().manual_seed(3))
+    real = torch.ones(2, 1, 1, 30, dtype=torch.bool)
+    real[1, ..., 17:] = False
+    summary = summarise(learned, key, mask=real)
+    assert summary.shape == (2, 4, 5, 30)
+    spread = learned.expand(2, -1, -1, -1)
+    short = by_hand(query, by_hand(spread, key, key, real), by_hand(spread, key, value, real))
+    torch.testing.assert_close(prototype(query, key, value, summary=summary), short, atol=1e-5, rtol=1e-5)
+    key[1, :, 17:] = 1e3
+    assert torch.equal(summarise(learned, key, mask=real), summary)
+
+
+@given(queries=st.integers(1, 7), keys=st.integers(1, 7), causal=st.booleans(), groups=st.sampled_from([1, 2]))
+@settings(max_examples=25, deadline=None)
+def test_additive_is_its_formula(queries, keys, causal, groups):
+    query, key, value = parts(heads=2, groups=groups, queries=queries, keys=keys)
+    score = torch.randn(2, 8, generator=torch.Generator().manual_seed(4))
+    got = additive(query, key, value, score=score, causal=causal)
+    for b, h, i in torch.cartesian_prod(torch.arange(2), torch.arange(2), torch.arange(queries)).tolist():
+        g = h * groups // 2
+        last = i + keys - queries if causal else keys - 1
+        if last < 0:
+            assert not got[b, h, i].any()
+            continue
+        scores = torch.stack([(score[h] * torch.tanh(query[b, h, i] + key[b, g, j])).sum() for j in range(last + 1)])
+        want = scores.softmax(0) @ value[b, g, : last + 1]
+        torch.testing.assert_close(got[b, h, i], want, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mechanism", ["full", "local"])
+@pytest.mark.parametrize("kv_heads", [1, 2, 4])
+def test_decoding_with_a_cache_is_one_causal_pass(mechanism, kv_heads):
+    torch.manual_seed(0)
+    module = Attention(16, 4, kv_heads=kv_heads, mechanism=mechanism, window=3, position="rotary").eval()
+    tokens = torch.randn(2, 12, 16)
+    with torch.no_grad():
+        cache = KeyValueCache(12)
+        steps = [module(tokens[:, i : i + 1], causal=True, cache=cache) for i in range(12)]
+        torch.testing.assert_close(torch.cat(steps, 1), module(tokens, causal=True), atol=1e-5, rtol=1e-5)
+    with pytest.raises(ShapeError, match="carries no gradient"):
+        module(tokens[:, :1], causal=True, cache=KeyValueCache(3))
+    with pytest.raises(ShapeError, match="self-attention by 'full' or 'local'"), torch.no_grad():
+        Attention(16, 4, mechanism="linear")(tokens, cache=KeyValueCache(20))
+
+
+@pytest.mark.parametrize("mechanism", ["full", "local", "probsparse", "linear", "additive"])
+def test_the_first_position_attends_to_itself_alone(mechanism):
+    torch.manual_seed(0)
+    module = Attention(16, 4, mechanism=mechanism, window=4, factor=1.0).eval()
+    tokens = torch.randn(2, 60, 16)
+    alone = module(tokens[:, :1], causal=True)
+    torch.testing.assert_close(module(tokens, causal=True)[:, :1], alone, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mechanism", ["full", "local", "probsparse", "linear", "prototype", "additive"])
+def test_strides_do_not_matter(mechanism):
+    torch.manual_seed(0)
+    module = Attention(16, 4, kv_heads=2, mechanism=mechanism, window=4, factor=1.0, prototypes=4).eval()
+    tokens = torch.randn(2, 16, 60).transpose(1, 2)
+    assert not tokens.is_contiguous()
+    torch.testing.assert_close(module(tokens), module(tokens.contiguous()), atol=1e-6, rtol=1e-5)
+
+
+def test_scores_without_scale_and_other_weights():
+    query, key, value = parts()
+    scores = query @ key.transpose(-2, -1)
+    plain = Attention(32, 4, scaled=False)
+    assert plain.scale == 1.0
+    torch.testing.assert_close(full(query, key, value, scale=1.0), scores.softmax(-1) @ value, atol=1e-5, rtol=1e-5)
+    scores = scores / math.sqrt(8)
+    sigmoid = torch.sigmoid(scores - math.log(12)) @ value
+    torch.testing.assert_close(full(query, key, value, normalise="sigmoid"), sigmoid, atol=1e-5, rtol=1e-5)
+    relu = scores.clamp(min=0) / 12 @ value
+    torch.testing.assert_close(full(query, key, value, normalise="relu"), relu, atol=1e-5, rtol=1e-5)
+
+
+def test_relative_bias_is_added_to_the_scores():
+    torch.manual_seed(0)
+    module = Attention(8, 1, position="relative", reach=3)
+    with torch.no_grad():
+        module.bias.table.normal_()
+    tokens = torch.randn(1, 6, 8)
+    query, key, value = (layer(tokens) for layer in (module.query, module.key, module.value))
+    distance = (torch.arange(6)[None] - torch.arange(6)[:, None]).clamp(-3, 3) + 3
+    weights = (query @ key.transpose(1, 2) / math.sqrt(8) + module.bias.table[distance, 0]).softmax(-1)
+    torch.testing.assert_close(module(tokens), module.output(weights @ value), atol=1e-5, rtol=1e-5)
+
+
+def test_what_does_not_go_together_is_refused_with_the_remedy():
+    tokens = torch.randn(2, 6, 16)
+    pairs = torch.ones(6, 6, dtype=torch.bool)
+    for mechanism in ("linear", "prototype"):
+        with pytest.raises(ShapeError, match=r"sums up the keys once(.|\n)*key_padding_mask"):
+            Attention(16, 4, mechanism=mechanism)(tokens, mask=pairs)
+    with pytest.raises(ShapeError, match="later ones too"):
+        Attention(16, 4, mechanism="prototype")(tokens, causal=True)
+    with pytest.raises(ShapeError, match="no weights to drop"):
+        Attention(16, 4, mechanism="linear", dropout=0.1)
+    with pytest.raises(ShapeError, match="does not go with 'local'"):
+        Attention(16, 4, mechanism="local", position="relative")
+    with pytest.raises(ShapeError, match="options of 'full' alone"):
+        Attention(16, 4, mechanism="probsparse", scaled=False)
+    with pytest.raises(ShapeError, match="one of full, probsparse"):
+        Attention(16, 4, mechanism="sparse")
+    with pytest.raises(ShapeError, match="'tanh' is not known"):
+        Attention(16, 4, normalise="tanh")
+    with pytest.raises(ShapeError, match="at least 0"):
+        local(*parts(), window=-1)
+    with pytest.raises(ShapeError, match="does not fit 12 keys"):
+        prototype(*parts(), summary=torch.ones(1, 1, 3, 11))
+    with pytest.raises(ShapeError, match=r"score must be \[H, D\] = \[4, 8\]"):
+        additive(*parts(), score=torch.ones(4, 7))
