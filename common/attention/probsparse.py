@@ -72,18 +72,19 @@ def probsparse(
         chosen, valid = _causal_choice(measure, active)
     else:
         chosen, valid = measure.topk(active, dim=-1, sorted=False).indices, None  # [B, H, u]
-    first_rows = torch.arange(0, batch * heads * queries, queries, device=chosen.device).view(batch, heads, 1)
-    rows = (chosen + first_rows).flatten()  # numbers of rows of [B H L, D]
-    # Whole rows are copied; a gather would look up each number.
-    picked = query.reshape(-1, query.shape[-1]).index_select(0, rows).view(*chosen.shape, -1)  # [B, H, u, D]
     if not causal and (mask is None or mask.shape[2] == 1):
         if dropout:
             mean = _mean_of_values(value, mask, heads=heads, queries=1, causal=False)  # [B, H, 1, Dv]
+            picked = _pick(query, _row_numbers(chosen, queries))
             mixed = torch.cat((full(picked, key, value, mask=mask, dropout=dropout), mean), dim=2)
         else:
             # A query of zeros attends alike to all it may see: one more row gives the mean, and its gradient.
-            mixed = full(pad(picked, (0, 0, 0, 1)), key, value, mask=mask)
-        return _Spread.apply(mixed, chosen, rows, queries)  # pyright: ignore[reportReturnType]
+            picked = _pick(query, _row_numbers(pad(chosen, (0, 1)), queries))  # [B, H, u + 1, D]
+            picked[:, :, -1] = 0.0
+            mixed = full(picked, key, value, mask=mask)
+        return _Spread.apply(mixed, chosen, queries)  # pyright: ignore[reportReturnType]
+    rows = _row_numbers(chosen, queries)
+    picked = _pick(query, rows)
     mean = _mean_of_values(value, mask, heads=heads, queries=queries, causal=causal).flatten(0, 2)  # [B H L, Dv]
     attended = []
     # In parts, so that the rows of the mask never add up to much.
@@ -93,9 +94,22 @@ def probsparse(
             allowed = merge(allowed, _causal_rows(places, queries, keys))
         attended.append(full(part, key, value, mask=allowed, dropout=dropout))
     source = torch.cat(attended, dim=2).flatten(0, 2)  # [B H u, Dv]
+    rows = rows.flatten()
     if valid is not None:
         source = torch.where(valid.flatten().unsqueeze(-1), source, mean.index_select(0, rows))
     return mean.index_copy(0, rows, source).view(batch, heads, queries, -1)
+
+
+def _row_numbers(chosen: Tensor, queries: int) -> Tensor:
+    """Numbers of chosen queries ``[B, H, u]`` as those of rows of ``[B H L, D]``."""
+    batch, heads, _ = chosen.shape
+    first = torch.arange(0, batch * heads * queries, queries, device=chosen.device)
+    return chosen + first.view(batch, heads, 1)
+
+
+def _pick(query: Tensor, rows: Tensor) -> Tensor:
+    """Rows of the queries ``[B, H, L, D]``, copied whole; a gather would look up each number."""
+    return query.reshape(-1, query.shape[-1]).index_select(0, rows.flatten()).view(*rows.shape, -1)
 
 
 class _Spread(torch.autograd.Function):
@@ -105,22 +119,19 @@ class _Spread(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, mixed: Tensor, chosen: Tensor, rows: Tensor, queries: int) -> Tensor:
-        ctx.save_for_backward(rows)
-        ctx.shape = mixed.shape
+    def forward(ctx: Any, mixed: Tensor, chosen: Tensor, queries: int) -> Tensor:
+        ctx.save_for_backward(chosen)
         batch, heads, active = chosen.shape
         source = torch.full((batch, heads, queries), active, device=mixed.device)
         source.scatter_(2, chosen, torch.arange(active, device=mixed.device).expand_as(chosen))
-        source += torch.arange(0, batch * heads * (active + 1), active + 1, device=mixed.device).view(batch, heads, 1)
-        return mixed.reshape(-1, mixed.shape[-1]).index_select(0, source.flatten()).view(batch, heads, queries, -1)
+        return _pick(mixed, _row_numbers(source, active + 1))
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        (rows,) = ctx.saved_tensors
-        batch, heads, _, width = ctx.shape
-        chosen = gradients[0].reshape(-1, width).index_select(0, rows).view(batch, heads, -1, width)
-        others = gradients[0].sum(dim=2, keepdim=True) - chosen.sum(dim=2, keepdim=True)
-        return torch.cat((chosen, others), dim=2), None, None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (chosen,) = ctx.saved_tensors
+        picked = _pick(gradients[0], _row_numbers(chosen, gradients[0].shape[2]))
+        others = gradients[0].sum(dim=2, keepdim=True) - picked.sum(dim=2, keepdim=True)
+        return torch.cat((picked, others), dim=2), None, None
 
 
 def _budget(length: int, factor: float) -> int:
@@ -135,12 +146,13 @@ def _sparsity_measure(
     batch, heads, queries, width = query.shape
     groups, keys = key.shape[1], key.shape[2]
     samples = min(keys, -(-samples // 8) * 8)  # a few more than asked for: kernels work on eight at once
-    if training:
-        sample = torch.randperm(keys, device=key.device)[:samples].sort().values
-    else:
-        sample = ((torch.arange(samples, device=key.device) + 0.5) * (keys / samples)).long()
+    step = keys // samples
+    first = (keys - 1 - step * (samples - 1)) // 2
+    evenly = slice(first, first + step * (samples - 1) + 1, step)  # a view, not a copy
+    sample = torch.randperm(keys, device=key.device)[:samples].sort().values if training else None
     with torch.no_grad():  # the choice of queries has no gradient
-        sampled = key.index_select(2, sample).flatten(0, 1)  # [B G, m, D]
+        sampled = key[:, :, evenly] if sample is None else key.index_select(2, sample)
+        sampled = sampled.flatten(0, 1)  # [B, G, m, D] -> [B G, m, D]
         if sampled.dtype in (torch.float16, torch.bfloat16):
             sampled = sampled / width**0.5  # within their range; otherwise the scale does not change the order
         # Keys by queries, not the other way round, so that each reduction runs along whole rows of queries.
@@ -148,7 +160,11 @@ def _sparsity_measure(
         scores = torch.bmm(sampled, grouped.transpose(1, 2)).unflatten(2, (-1, queries))  # [B G, m, H/G, L]
         scores = scores.transpose(1, 2).reshape(batch, heads, samples, queries)
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
-        allowed = None if mask is None else mask.expand(-1, -1, -1, keys).index_select(3, sample).transpose(-2, -1)
+        allowed = None
+        if sample is None:
+            sample = torch.arange(keys, device=key.device)[evenly]
+        if mask is not None:
+            allowed = mask.expand(-1, -1, -1, keys).index_select(3, sample).transpose(-2, -1)
         if causal:
             place = torch.arange(queries, device=key.device) + (keys - queries)
             allowed = merge(allowed, sample[:, None] <= place)

@@ -130,7 +130,7 @@ def test_probsparse_rows_are_full_attention_or_the_mean_of_what_they_may_see(cau
 def test_probsparse_chooses_the_queries_of_the_largest_measure():
     query, key, value = parts(queries=50, keys=50, heads=1, groups=1, batch=1)
     got = probsparse(query, key, value, factor=100 / math.log(50) / 10)  # 10 queries, 16 sampled keys
-    sample = ((torch.arange(16) + 0.5) * 50 / 16).long()
+    sample = torch.arange(2, 48, 3)
     scores = (query[0, 0] @ key[0, 0, sample].T) / math.sqrt(8)
     best = set((scores.amax(1) - scores.mean(1)).topk(10).indices.tolist())
     moved = (got[0, 0] - value[0, 0].mean(0)).abs().amax(-1) > 1e-5
