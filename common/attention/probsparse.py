@@ -22,7 +22,8 @@ from common.attention.full import full
 from common.attention.masks import causal_mask, check_heads, check_mask, merge
 
 LEAST = torch.finfo(torch.float32).min  # the measure of a query that must not be chosen
-PART = 64  # queries that attend at once under a mask of their own
+PART = 32  # queries that attend at once under a mask of their own
+PIECE = 128  # positions that are summed in single precision
 
 
 def probsparse(
@@ -97,7 +98,7 @@ def probsparse(
     rows = rows.flatten()
     if valid is not None:
         source = torch.where(valid.flatten().unsqueeze(-1), source, mean.index_select(0, rows))
-    return mean.index_copy(0, rows, source).view(batch, heads, queries, -1)
+    return mean.index_copy_(0, rows, source).view(batch, heads, queries, -1)
 
 
 def _row_numbers(chosen: Tensor, queries: int) -> Tensor:
@@ -171,8 +172,9 @@ def _sparsity_measure(
         if allowed is None:
             return scores.amax(dim=2) - scores.mean(dim=2)
         count = allowed.sum(dim=-2)
-        total = scores.masked_fill(~allowed, 0.0).sum(dim=2)
-        largest = scores.masked_fill(~allowed, float("-inf")).amax(dim=2)
+        # In place, since there are m numbers a query.
+        total = scores.masked_fill_(~allowed, 0.0).sum(dim=2)
+        largest = scores.masked_fill_(~allowed, float("-inf")).amax(dim=2)
         return (largest - total / count.clamp(min=1)).masked_fill(count == 0, LEAST)
 
 
@@ -220,7 +222,8 @@ def _earlier_and_larger(measure: Tensor) -> Tensor:
 def _mean_of_values(value: Tensor, mask: Tensor | None, *, heads: int, queries: int, causal: bool) -> Tensor:
     """Mean of the values each query may see, ``[B, H, L, Dv]``, zero where it sees none."""
     keys = value.shape[2]
-    value = value.repeat_interleave(heads // value.shape[1], dim=1)  # [B, G, S, Dv] -> [B, H, S, Dv]
+    if value.shape[1] < heads:
+        value = value.repeat_interleave(heads // value.shape[1], dim=1)  # [B, G, S, Dv] -> [B, H, S, Dv]
     per_query = mask is not None and mask.shape[2] > 1
     if per_query:
         allowed = merge(mask, causal_mask(queries, keys, value.device) if causal else None)
@@ -230,12 +233,27 @@ def _mean_of_values(value: Tensor, mask: Tensor | None, *, heads: int, queries: 
     if not causal:
         total = (value * seen).sum(dim=2, keepdim=True)
         return (total / seen.sum(dim=2, keepdim=True).clamp(min=1)).expand(-1, -1, queries, -1)
-    # Sums run in double: a float32 running sum drifts over thousands of positions.
-    totals = (value * seen).double().cumsum(dim=2)
-    running = (totals / seen.double().cumsum(dim=2).clamp(min=1)).to(value.dtype)  # [B, H, S, Dv]
+    kind = torch.promote_types(value.dtype, torch.float32)
+    counts = seen.to(kind).expand(-1, -1, keys, -1).cumsum(dim=2).clamp(min=1)  # exact up to 2^24 keys
+    totals = _running_sums((value if mask is None else value * seen).to(kind))
+    running = totals.div_(counts).to(value.dtype)  # [B, H, S, Dv]
     missing = max(queries - keys, 0)  # the first of more queries than keys come before every key
-    running = pad(running, (0, 0, missing, 0))
+    if missing:
+        running = pad(running, (0, 0, missing, 0))
     return running[:, :, running.shape[2] - queries :]
+
+
+def _running_sums(values: Tensor) -> Tensor:
+    """Running sums over the third dimension, ``[B, H, S, Dv]``, to the last digits also after many positions.
+
+    Single precision drifts over thousands of summands: it sums short pieces alone, and double the pieces.
+    """
+    keys = values.shape[2]
+    if keys % PIECE:  # else padding would copy all the same
+        values = pad(values, (0, 0, 0, -keys % PIECE))
+    sums = values.unflatten(2, (-1, PIECE)).cumsum(dim=3)  # [B, H, n, PIECE, Dv]
+    before = pad(sums[..., -1, :].double().cumsum(dim=2), (0, 0, 1, -1))  # [B, H, n, Dv]
+    return sums.add_(before.to(values.dtype).unsqueeze(3)).flatten(2, 3)[:, :, :keys]
 
 
 def _rows(mask: Tensor | None, chosen: Tensor, queries: int) -> Tensor | None:
