@@ -1,22 +1,21 @@
 """Attention mechanisms: time against full attention and against the published ProbSparse, growth, and memory.
 
-Run from the root of the project: ``.venv/bin/python benchmarks/attention.py`` (about ten minutes, one thread, Linux). All
-figures are ratios of times taken in the same run; the minimum of several repetitions.
+Run from the root of the project: ``.venv/bin/python benchmarks/attention.py [probsparse] [memory] [growth]`` (about ten
+minutes, one thread). All figures are ratios of times taken in the same run; the minimum of several repetitions.
 """
 
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from measure import save
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
+from torch.profiler import ProfilerActivity, profile
 
 from common.attention import linear, local, probsparse
 
@@ -173,12 +172,12 @@ MECHANISMS: dict[str, Callable[..., Tensor]] = {
 
 
 def memory() -> None:
-    """Extra memory of a forward pass at L = 8192, each in a process of its own."""
+    """Extra memory of a forward pass at L = 8192."""
     table = []
-    size = HEADS * 8192 * WIDTH * 4
-    for name in MECHANISMS:
-        done = subprocess.run([sys.executable, __file__, "--peak", name], check=True, capture_output=True, text=True)
-        extra = float(done.stdout)
+    tensors = parts(8192, 1)
+    size = tensors[0].nbytes
+    for name, mechanism in MECHANISMS.items():
+        extra = peak(mechanism, tensors)
         goal = "under 3" if name.startswith("probsparse") else ""
         row = {"mechanism": name, "extra (MB)": f"{extra / 1e6:.0f}", "times the query": f"{extra / size:.1f}"}
         table.append({**row, "goal": goal})
@@ -186,35 +185,27 @@ def memory() -> None:
     save(
         "attention_memory",
         table,
-        note="Growth of the resident memory during one forward pass at L = 8192, output included, beyond query, key "
-        f"and value; one sequence, {HEADS} heads of {WIDTH}, float32.",
+        note="Most memory that tensors made by one forward pass take at a time at L = 8192, output included; one "
+        f"sequence, {HEADS} heads of {WIDTH}, float32.",
         seeds=[0],
     )
 
 
-def peak(name: str) -> float:
-    """Bytes by which the largest resident size grew in one forward pass."""
-    small = parts(256, 1)
-    tensors = parts(8192, 1)
-    with torch.inference_mode():
-        MECHANISMS[name](*small)  # libraries and thread pools are there before
-        before = resident("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")  # sets the peak back to what is resident now
-        MECHANISMS[name](*tensors)
-    return resident("VmHWM") - before
+def peak(mechanism: Callable[..., Tensor], tensors: list[Tensor]) -> int:
+    """Most bytes allocated at a time, as torch's profiler records each allocation and release."""
+    with torch.inference_mode(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
+        mechanism(*tensors)
+    held = most = 0
+    for event in record.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            most = max(most, held)
+    return most
 
 
-def resident(field: str) -> float:
-    """Bytes of ``VmRSS`` (now) or ``VmHWM`` (at most) of this process."""
-    status = Path("/proc/self/status").read_text()
-    return 1024.0 * int(status.split(f"{field}:")[1].split()[0])
-
+PARTS = {"probsparse": against_full, "memory": memory, "growth": growth}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    if sys.argv[1:2] == ["--peak"]:
-        print(peak(sys.argv[2]))
-    else:
-        against_full()
-        memory()
-        growth()
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()
