@@ -8,6 +8,7 @@ from torch.nn.functional import elu, pad
 
 from common.attention.masks import check_heads, check_key_mask
 
+BLOCK = 4096  # positions worked on at a time, so that what lies between input and output stays in the caches
 CHUNK = 128  # positions whose scores are written out in the causal form; between chunks go running sums
 
 
@@ -30,39 +31,62 @@ def linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = N
     check_heads(query, key, value)
     batch, heads, queries, _ = query.shape
     groups, keys = key.shape[1], key.shape[2]
-    # Sums of many products overflow half precision.
-    kind = torch.promote_types(value.dtype, torch.float32)
-    q = (elu(query.to(kind)) + 1).unflatten(1, (groups, heads // groups))  # [B, H, L, D] -> [B, G, H/G, L, D]
-    k = elu(key.to(kind)) + 1
+    real = torch.ones(1, 1, keys, dtype=torch.bool, device=key.device)
     if mask is not None:
-        k = k * check_key_mask(mask, batch=batch, keys=keys, mechanism="linear").unsqueeze(-1)
-    # One more column of ones sums the weights along with the values.
-    v = pad(value.to(kind), (0, 1), value=1.0)  # [B, G, S, Dv + 1]
-    if causal:
-        sums = _causal_sums(pad(q, (0, 0, max(keys - queries, 0), 0)), k, v, missing=max(queries - keys, 0))
-        sums = sums[..., sums.shape[-2] - queries :, :]
-    else:
-        sums = q @ (k.transpose(-2, -1) @ v).unsqueeze(2)  # [B, G, H/G, L, Dv + 1]
+        real = check_key_mask(mask, batch=batch, keys=keys, mechanism="linear")
+    grouped = query.unflatten(1, (groups, heads // groups))  # [B, H, L, D] -> [B, G, H/G, L, D]
+    # Splits, not slices: a slice would fill up its gradient with zeros to the whole length.
+    before = keys if not causal else max(keys - queries, 0)
+    early = [tensor.split([before, keys - before], dim=2) for tensor in (key, value, real)]
+    features, values = _features(key[:, :, :0], value[:, :, :0], real[..., :0])
+    state = features.transpose(-2, -1) @ values  # [B, G, D, Dv + 1], of nothing yet
+    for block in zip(*(tensor[0].split(BLOCK, dim=2) for tensor in early), strict=True):
+        features, values = _features(*block)
+        state = state + features.transpose(-2, -1) @ values
+    if not causal:
+        mixed = [_ratio(_phi(part) @ state.unsqueeze(2)) for part in grouped.split(BLOCK, dim=3)]
+        return torch.cat(mixed, dim=3).flatten(1, 2).to(value.dtype)
+    none, rest = grouped.split([max(queries - keys, 0), min(queries, keys)], dim=3)
+    mixed = [value.new_zeros(*none.shape[:-1], value.shape[-1])]  # queries that come before every key
+    blocks = zip(rest.split(BLOCK, dim=3), *(tensor[1].split(BLOCK, dim=2) for tensor in early), strict=True)
+    for part, *block in blocks:
+        features, values = _features(*block)
+        mixed.append(_ratio(_causal_sums(_phi(part), features, values, state)).to(value.dtype))
+        state = state + features.transpose(-2, -1) @ values
+    return torch.cat(mixed, dim=3).flatten(1, 2)
+
+
+def _phi(tensor: Tensor) -> Tensor:
+    """Features in float32 or wider: sums of many products overflow half precision."""
+    return elu(tensor.to(torch.promote_types(tensor.dtype, torch.float32))) + 1
+
+
+def _features(key: Tensor, value: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
+    """Features of the keys, zero for those that are not real, and values with a column of ones that sums weights."""
+    features = _phi(key) * real.unsqueeze(-1)
+    return features, pad(value.to(features.dtype), (0, 1), value=1.0)
+
+
+def _ratio(sums: Tensor) -> Tensor:
+    """Weighted sums of values over the sums of weights, which stand in the last column."""
     total = sums[..., -1:]
-    mixed = sums[..., :-1] / total.where(total > 0, 1.0)
-    return mixed.flatten(1, 2).to(value.dtype)
+    return sums[..., :-1] / total.where(total > 0, 1.0)
 
 
-def _causal_sums(q: Tensor, k: Tensor, v: Tensor, *, missing: int) -> Tensor:
-    """Running sums of ``phi(q).phi(k) v`` over the keys up to each query, chunk by chunk.
+def _causal_sums(q: Tensor, k: Tensor, v: Tensor, state: Tensor) -> Tensor:
+    """Sums of ``phi(q).phi(k) v`` over the keys up to each query, chunk by chunk.
 
     Args:
         q: ``[B, G, R, L, D]``.
-        k: ``[B, G, S, D]``, with ``S = L - missing``.
-        v: ``[B, G, S, Dv + 1]``.
-        missing: Queries before the first key.
+        k: ``[B, G, L, D]``.
+        v: ``[B, G, L, Dv + 1]``.
+        state: Sums of ``phi(k) v`` over all earlier keys, ``[B, G, D, Dv + 1]``.
     """
     length = q.shape[-2]
-    extra = -length % CHUNK
-    q = pad(q, (0, 0, 0, extra)).unflatten(-2, (-1, CHUNK))  # [B, G, R, n, c, D]
-    k, v = (pad(t, (0, 0, missing, extra)).unflatten(-2, (-1, CHUNK)) for t in (k, v))  # [B, G, n, c, D]
-    state = (k.transpose(-2, -1) @ v).cumsum(dim=2)  # [B, G, n, D, Dv + 1], this chunk included
-    before = pad(state[:, :, :-1], (0, 0, 0, 0, 1, 0))
+    if length % CHUNK:
+        q, k, v = (pad(tensor, (0, 0, 0, -length % CHUNK)) for tensor in (q, k, v))
+    q, k, v = (tensor.unflatten(-2, (-1, CHUNK)) for tensor in (q, k, v))  # [..., L, D] -> [..., n, c, D]
+    sums = torch.cat((state.unsqueeze(2), k.transpose(-2, -1) @ v), dim=2).cumsum(dim=2)  # [B, G, n + 1, D, Dv + 1]
     scores = (q @ k.unsqueeze(2).transpose(-2, -1)).tril()  # [B, G, R, n, c, c]
-    sums = q @ before.unsqueeze(2) + scores @ v.unsqueeze(2)  # [B, G, R, n, c, Dv + 1]
-    return sums.flatten(-3, -2)[..., :length, :]
+    mixed = q @ sums[:, :, :-1].unsqueeze(2) + scores @ v.unsqueeze(2)  # [B, G, R, n, c, Dv + 1]
+    return mixed.flatten(-3, -2)[..., :length, :]

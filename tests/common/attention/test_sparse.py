@@ -103,8 +103,12 @@ def test_linear_is_its_quadratic_form(queries, keys, causal, groups, masked):
     if causal:
         weights = weights * torch.ones(queries, keys).tril(keys - queries)
     want = weights @ value.repeat_interleave(2 // groups, 1) / weights.sum(-1, keepdim=True).clamp(min=1e-30)
-    got = linear(query, key, value, mask=real if masked else None, causal=causal)
-    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
+    for block, chunk in ((4096, 128), (50, 16)):  # as they are, and so small that there are several
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys.modules[linear.__module__], "BLOCK", block)
+            patch.setattr(sys.modules[linear.__module__], "CHUNK", chunk)
+            got = linear(query, key, value, mask=real if masked else None, causal=causal)
+        torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
 def test_causal_linear_never_sees_the_future():
