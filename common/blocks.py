@@ -182,6 +182,8 @@ class DecoderBlock(nn.Module):
         Returns:
             ``[B, L, dim]``.
         """
+        if cache is not None and positions is None:  # the cross-attention must know, too, how far decoding has come
+            positions = torch.arange(cache.length, cache.length + tokens.shape[1], device=tokens.device)
         tokens = self.attention(tokens, causal=causal, positions=positions, cache=cache)
         tokens = self.cross(
             tokens, memory, key_padding_mask=memory_padding_mask, positions=positions, key_positions=memory_positions
@@ -210,9 +212,12 @@ class Distil(nn.Module):
         Returns:
             ``[B, ceil(L / 2), dim]``.
         """
-        if real is not None:
-            tokens = tokens * real.unsqueeze(-1)
-        return max_pool1d(elu(self.mix(tokens.transpose(1, 2))), 2, ceil_mode=True).transpose(1, 2)
+        if real is None:
+            return max_pool1d(elu(self.mix(tokens.transpose(1, 2))), 2, ceil_mode=True).transpose(1, 2)
+        mixed = elu(self.mix((tokens * real.unsqueeze(-1)).transpose(1, 2)))  # [B, dim, L]
+        # The convolution reaches into the padding; what stands there must not be taken for the larger neighbour.
+        pooled = max_pool1d(mixed.masked_fill(~real.unsqueeze(1), float("-inf")), 2, ceil_mode=True).transpose(1, 2)
+        return pooled.masked_fill(~self.halve_mask(real).unsqueeze(-1), 0.0)
 
     @staticmethod
     def halve_mask(real: Tensor) -> Tensor:

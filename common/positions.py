@@ -121,9 +121,9 @@ class RelativeBias(nn.Module):
         self.table = nn.Parameter(torch.zeros(2 * reach + 1, heads))
 
     def forward(self, queries: int, keys: int) -> Tensor:
-        """Bias ``[H, L, S]``; the queries are the last ``L`` of the positions when ``S`` is larger."""
+        """Bias ``[H, L, S]``; the queries are the last ``L`` of the ``S`` positions, as under a causal mask."""
         device = self.table.device
-        place = torch.arange(queries, device=device)[:, None] + max(keys - queries, 0)
+        place = torch.arange(queries, device=device)[:, None] + keys - queries
         distance = torch.arange(keys, device=device)[None, :] - place
         index = distance.clamp(-self.reach, self.reach) + self.reach
         return self.table[index].permute(2, 0, 1)  # [L, S, H] -> [H, L, S]

@@ -20,6 +20,9 @@ class Encoder(nn.Module):
         positions: Adds positions to the tokens before the first block.
         norm: Last norm, for blocks with the norm before the branch.
         causal: Whether no token sees a later one.
+
+    Raises:
+        ShapeError: If a causal stack holds distilling.
     """
 
     def __init__(
@@ -35,6 +38,8 @@ class Encoder(nn.Module):
         self.blocks = nn.ModuleList(blocks)
         self.norm = norm
         self.causal = causal
+        if causal and any(isinstance(block, Distil) for block in self.blocks):
+            raise ShapeError("distilling looks at the next token, so it cannot stand in a causal stack")
 
     def forward(
         self,
@@ -58,8 +63,7 @@ class Encoder(nn.Module):
         Raises:
             ShapeError: If there are caches, but not one for each block.
         """
-        if caches is not None and len(caches) != len(self.blocks):
-            raise ShapeError(f"{len(self.blocks)} blocks need as many caches, got {len(caches)}")
+        _check_caches(caches, self.blocks, causal=self.causal)
         if self.positions is not None:
             tokens = self.positions(tokens, start=caches[0].length if caches else 0)
         if self.causal:
@@ -109,13 +113,43 @@ class Decoder(nn.Module):
         self.norm = norm
         self.causal = causal
 
-    def forward(self, tokens: Tensor, memory: Tensor, **options: Any) -> Tensor:
-        """``[B, L, dim]`` and the memory ``[B, S, dim]`` to ``[B, L, dim]``; options as of :class:`DecoderBlock`."""
+    def forward(
+        self, tokens: Tensor, memory: Tensor, *, caches: list[KeyValueCache] | None = None, **options: Any
+    ) -> Tensor:
+        """Decode.
+
+        Args:
+            tokens: ``[B, L, dim]``.
+            memory: ``[B, S, dim]``.
+            caches: One a block, to decode token by token; see :meth:`new_caches`.
+            options: As of :class:`common.blocks.DecoderBlock`.
+
+        Returns:
+            ``[B, L, dim]``.
+
+        Raises:
+            ShapeError: If there are caches, but not one for each block, or the stack is not causal.
+        """
+        _check_caches(caches, self.blocks, causal=self.causal)
         if self.positions is not None:
-            tokens = self.positions(tokens)
-        for block in self.blocks:
-            tokens = block(tokens, memory, causal=self.causal, **options)
+            tokens = self.positions(tokens, start=caches[0].length if caches else 0)
+        for number, block in enumerate(self.blocks):
+            cache = None if caches is None else caches[number]
+            tokens = block(tokens, memory, causal=self.causal, cache=cache, **options)
         return tokens if self.norm is None else self.norm(tokens)
+
+    def new_caches(self, capacity: int) -> list[KeyValueCache]:
+        """Empty caches for decoding up to ``capacity`` tokens."""
+        return [KeyValueCache(capacity) for _ in self.blocks]
+
+
+def _check_caches(caches: list[KeyValueCache] | None, blocks: nn.ModuleList, *, causal: bool) -> None:
+    if caches is None:
+        return
+    if not causal:
+        raise ShapeError("only a causal stack can decode token by token", remedy="causal=True, or no caches")
+    if len(caches) != len(blocks):
+        raise ShapeError(f"{len(blocks)} blocks need as many caches, got {len(caches)}", remedy="new_caches(capacity)")
 
 
 class EncoderDecoder(nn.Module):

@@ -79,7 +79,8 @@ def _block_mask(queries: int, keys: int, window: int, global_tokens: int, causal
         near = ((place - column).abs() <= window) | (column < global_tokens) | (place < global_tokens)
         return near & (column <= place) if causal else near
 
-    return create_block_mask(seen, None, None, queries, keys, device=device)
+    # Compiled, the mask is made block by block, and never as a whole.
+    return create_block_mask(seen, None, None, queries, keys, device=device, _compile=device.startswith("cuda"))
 
 
 @cache

@@ -44,10 +44,19 @@ class KeyValueCache:
         if end > self.capacity:
             raise ShapeError(f"a cache of {self.capacity} tokens cannot hold {end}", remedy="a larger capacity")
         if self._held is None:
-            self._held = (
-                key.new_empty(*key.shape[:2], self.capacity, key.shape[3]),
-                value.new_empty(*value.shape[:2], self.capacity, value.shape[3]),
-            )
+            with torch.inference_mode(False):  # a tensor made under it could not be used outside
+                self._held = (
+                    torch.empty(*key.shape[:2], self.capacity, key.shape[3], dtype=key.dtype, device=key.device),
+                    torch.empty(
+                        *value.shape[:2], self.capacity, value.shape[3], dtype=value.dtype, device=value.device
+                    ),
+                )
+        for held, new in zip(self._held, (key, value), strict=True):
+            if (*held.shape[:2], held.shape[3], held.dtype) != (*new.shape[:2], new.shape[3], new.dtype):
+                raise ShapeError(
+                    f"{new.dtype} {list(new.shape)} does not fit into a cache of {held.dtype} {list(held.shape)}",
+                    remedy="one cache for each sequence and block",
+                )
         for held, new in zip(self._held, (key, value), strict=True):
             held[:, :, self.length : end] = new
         self.length = end

@@ -29,6 +29,11 @@ def linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = N
         ShapeError: If shapes do not fit, or the mask differs between queries.
     """
     check_heads(query, key, value)
+    with torch.autocast(query.device.type, enabled=False):  # it would take the products back to half precision
+        return _linear(query, key, value, mask=mask, causal=causal)
+
+
+def _linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, causal: bool) -> Tensor:
     batch, heads, queries, _ = query.shape
     groups, keys = key.shape[1], key.shape[2]
     real = torch.ones(1, 1, keys, dtype=torch.bool, device=key.device)

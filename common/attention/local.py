@@ -54,6 +54,7 @@ def local(
         mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
     if flex_pays(query, masked=mask is not None, dropout=dropout):
         return windowed_flex(query, key, value, window=window, global_tokens=global_tokens, causal=causal)
+    global_tokens = min(global_tokens, keys)
     block = max(BLOCK, window)
     span = block + (window if causal else 2 * window)
     if span >= keys or queries <= block:

@@ -126,7 +126,7 @@ class Attention(nn.Module):
             key_positions: ``[S]`` or ``[B, S]``; ``positions`` by default in self-attention, else the index.
             grid: ``(rows, columns)`` for ``window2d``.
             cache: Keys and values of earlier tokens, to which those of ``query`` are added; self-attention only, and
-                for ``full`` and ``local``, whose queries may be the last of many positions. Give ``causal=True``.
+                for ``full`` and ``local``, whose queries may be the last of many positions, with ``causal=True``.
 
         Returns:
             ``[B, L, dim]``.
@@ -149,6 +149,9 @@ class Attention(nn.Module):
                 raise ShapeError(
                     "a cache is for self-attention by 'full' or 'local'", remedy="decode with one of these mechanisms"
                 )
+            if not causal:
+                raise ShapeError("tokens of a cache must not see later ones", remedy="causal=True")
+            _check_key_padding(key_padding_mask, k.shape[0], cache.length + k.shape[2])  # before it takes the tokens
             k, v = cache.append(k, v)
         mixed = self._mix(q, k, v, mask, key_padding_mask, causal, grid, own=key is None)
         return self.output(mixed.transpose(1, 2).flatten(2))  # [B, H, L, D] -> [B, L, H D]

@@ -62,8 +62,9 @@ def probsparse(
     keys = key.shape[2]
     if mask is not None:
         mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
+        mask = mask.expand(-1, -1, -1, keys)
     active = _budget(queries, factor)
-    if active >= queries:
+    if active >= queries or not keys:
         return full(query, key, value, mask=mask, causal=causal, dropout=dropout)
 
     measure = _sparsity_measure(query, key, mask, causal=causal, samples=_budget(keys, factor), training=training)
@@ -119,9 +120,14 @@ class _Spread(torch.autograd.Function):
     Written out, since torch would go over the whole output several times on the way back.
     """
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, mixed: Tensor, chosen: Tensor, queries: int) -> Tensor:
-        ctx.save_for_backward(chosen)
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int], output: Tensor) -> None:  # noqa: ARG004 - torch's
+        ctx.save_for_backward(inputs[1])
+
+    @staticmethod
+    def forward(mixed: Tensor, chosen: Tensor, queries: int) -> Tensor:
         batch, heads, active = chosen.shape
         source = torch.full((batch, heads, queries), active, device=mixed.device)
         source.scatter_(2, chosen, torch.arange(active, device=mixed.device).expand_as(chosen))
@@ -130,9 +136,11 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (chosen,) = ctx.saved_tensors
-        picked = _pick(gradients[0], _row_numbers(chosen, gradients[0].shape[2]))
-        others = gradients[0].sum(dim=2, keepdim=True) - picked.sum(dim=2, keepdim=True)
-        return torch.cat((picked, others), dim=2), None, None
+        gradient = gradients[0]
+        picked = _pick(gradient, _row_numbers(chosen, gradient.shape[2]))
+        kind = torch.promote_types(gradient.dtype, torch.float32)  # the difference of two sums needs the digits
+        others = gradient.sum(dim=2, keepdim=True, dtype=kind) - picked.sum(dim=2, keepdim=True, dtype=kind)
+        return torch.cat((picked, others.to(gradient.dtype)), dim=2), None, None
 
 
 def _budget(length: int, factor: float) -> int:
@@ -224,16 +232,19 @@ def _mean_of_values(value: Tensor, mask: Tensor | None, *, heads: int, queries: 
     keys = value.shape[2]
     if value.shape[1] < heads:
         value = value.repeat_interleave(heads // value.shape[1], dim=1)  # [B, G, S, Dv] -> [B, H, S, Dv]
+    kind = torch.promote_types(value.dtype, torch.float32)  # sums of many values overflow half precision
     per_query = mask is not None and mask.shape[2] > 1
     if per_query:
         allowed = merge(mask, causal_mask(queries, keys, value.device) if causal else None)
-        weights = allowed.to(value.dtype)  # pyright: ignore[reportOptionalMemberAccess]
-        return (weights @ value) / weights.sum(dim=-1, keepdim=True).clamp(min=1)
+        weights = allowed.to(kind)  # pyright: ignore[reportOptionalMemberAccess]
+        with torch.autocast(value.device.type, enabled=False):
+            mean = (weights @ value.to(kind)) / weights.sum(dim=-1, keepdim=True).clamp(min=1)
+        return mean.to(value.dtype)
     seen = torch.ones_like(value[..., :1]) if mask is None else mask.transpose(-2, -1).to(value.dtype)  # [., ., S, 1]
     if not causal:
-        total = (value * seen).sum(dim=2, keepdim=True)
-        return (total / seen.sum(dim=2, keepdim=True).clamp(min=1)).expand(-1, -1, queries, -1)
-    kind = torch.promote_types(value.dtype, torch.float32)
+        total = (value * seen).sum(dim=2, keepdim=True, dtype=kind)
+        mean = total / seen.sum(dim=2, keepdim=True, dtype=kind).clamp(min=1)
+        return mean.to(value.dtype).expand(-1, -1, queries, -1)
     counts = seen.to(kind).expand(-1, -1, keys, -1).cumsum(dim=2).clamp(min=1)  # exact up to 2^24 keys
     totals = _running_sums((value if mask is None else value * seen).to(kind))
     running = totals.div_(counts).to(value.dtype)  # [B, H, S, Dv]

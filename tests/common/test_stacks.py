@@ -7,10 +7,10 @@ from torch import nn
 
 from common import presets
 from common.attention import Attention
-from common.blocks import EncoderBlock, FeedForward
+from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward
 from common.errors import ShapeError
 from common.positions import AddPositions, sinusoidal
-from common.stacks import Encoder
+from common.stacks import Decoder, Encoder
 
 
 def size(module):
@@ -161,3 +161,41 @@ def test_a_cache_for_each_block():
     model = Encoder([EncoderBlock(8, attention=Attention(8, 2), feed_forward=FeedForward(8))], causal=True)
     with pytest.raises(ShapeError, match="1 blocks need as many caches, got 2"):
         model(torch.zeros(1, 1, 8), caches=[*model.new_caches(4), *model.new_caches(4)])
+
+
+@pytest.mark.parametrize("position", [None, "rotary"])
+def test_a_decoder_with_caches_is_one_pass(position):
+    torch.manual_seed(0)
+
+    def block():
+        parts = {"attention": Attention(16, 4, position=position), "cross": Attention(16, 4, position=position)}
+        return DecoderBlock(16, **parts, feed_forward=FeedForward(16))
+
+    model = Decoder([block() for _ in range(3)], positions=AddPositions(16)).eval()
+    tokens, memory = torch.randn(2, 7, 16), torch.randn(2, 5, 16)
+    with torch.no_grad():
+        caches = model.new_caches(7)
+        steps = [model(part, memory, caches=caches) for part in tokens.split([2, 1, 3, 1], dim=1)]
+        torch.testing.assert_close(torch.cat(steps, 1), model(tokens, memory), atol=1e-5, rtol=1e-5)
+
+
+def test_a_causal_stack_cannot_distil_and_another_cannot_decode():
+    with pytest.raises(ShapeError, match="looks at the next token"):
+        Encoder([Distil(8)], causal=True)
+    model = Encoder([EncoderBlock(8, attention=Attention(8, 2), feed_forward=FeedForward(8))])
+    with pytest.raises(ShapeError, match="only a causal stack"):
+        model(torch.zeros(1, 1, 8), caches=model.new_caches(4))
+
+
+def test_one_swin_window_is_not_shifted():
+    torch.manual_seed(0)
+    model = presets.swin_block(16, heads=2, window=4)
+    for block in model.blocks:
+        nn.init.normal_(block.attention.branch.bias.table)
+    plain = presets.swin_block(16, heads=2, window=4)
+    plain.load_state_dict(model.state_dict())
+    plain.blocks[1].attention.branch.shift = 0
+    tokens = torch.randn(1, 16, 16)
+    assert torch.equal(model(tokens, grid=(4, 4)), plain(tokens, grid=(4, 4)))
+    tokens = torch.randn(1, 64, 16)
+    assert not torch.allclose(model(tokens, grid=(8, 8)), plain(tokens, grid=(8, 8)))

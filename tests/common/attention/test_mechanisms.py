@@ -189,7 +189,7 @@ def test_window2d_is_full_attention_under_the_mask_of_the_windows(rows, columns,
     # strips before the first and after the last start are windows of their own.
     def strip(place, extent):
         whole = extent + -extent % window
-        return (place - shift) // window if shift else place // window, whole
+        return (place - shift) // window if shift and extent > window else place // window, whole
 
     def label(place, extent):
         return strip(place, extent)[0]
@@ -387,13 +387,14 @@ def test_windows_of_odd_grids_are_those_of_timm_without_the_padding(grid, shift)
     field = torch.randn(2, *grid, 16)
     rows, columns = (-(-side // 4) * 4 for side in grid)
     margin = (0, 0, 0, columns - grid[1], 0, rows - grid[0])
+    shifts = [shift if side > 4 else 0 for side in grid]  # one window is not shifted
     # 0 is padding; a row or column that the roll takes to the other side is of another region.
-    region = 1 + (torch.arange(rows)[:, None] < shift) + 2 * (torch.arange(columns) < shift)
+    region = 1 + (torch.arange(rows)[:, None] < shifts[0]) + 2 * (torch.arange(columns) < shifts[1])
     region[grid[0] :], region[:, grid[1] :] = 0, 0
-    moved = [part.roll((-shift, -shift), (1, 2)) for part in (pad(field, margin), region[None, ..., None])]
+    moved = [part.roll((-shifts[0], -shifts[1]), (1, 2)) for part in (pad(field, margin), region[None, ..., None])]
     windows, regions = (window_partition(part, (4, 4)).flatten(1, 2) for part in moved)
     seen = (regions == regions.transpose(1, 2)) & (regions.transpose(1, 2) > 0)  # [windows, 16, 16]
     mixed = theirs(windows, mask=torch.where(seen, 0.0, -1e9))
-    want = window_reverse(mixed.unflatten(1, (4, 4)), (4, 4), rows, columns).roll((shift, shift), (1, 2))
+    want = window_reverse(mixed.unflatten(1, (4, 4)), (4, 4), rows, columns).roll(shifts, (1, 2))
     got = ours(field.flatten(1, 2), grid=grid).unflatten(1, grid)
     torch.testing.assert_close(got, want[:, : grid[0], : grid[1]], atol=1e-5, rtol=1e-5)

@@ -9,7 +9,18 @@ from attention_reference import by_hand, parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from common.attention import MECHANISMS, Attention, KeyValueCache, additive, full, linear, local, prototype, summarise
+from common.attention import (
+    MECHANISMS,
+    Attention,
+    KeyValueCache,
+    additive,
+    full,
+    linear,
+    local,
+    probsparse,
+    prototype,
+    summarise,
+)
 from common.attention.backend import windowed_flex
 from common.errors import ShapeError
 
@@ -263,3 +274,83 @@ def test_a_sequence_of_padding_alone_gives_zeros_and_finite_gradients(mechanism)
     out.square().sum().backward()
     for gradient in (tokens.grad, *(parameter.grad for parameter in module.parameters())):
         assert torch.isfinite(gradient).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_linear_stays_in_single_precision_under_autocast(causal):
+    query, key, value = parts(batch=1, heads=1, groups=1, queries=20_000, keys=20_000, width=16)
+    want = linear(query, key + 1, value, causal=causal)
+    with torch.autocast("cpu", torch.float16):
+        torch.testing.assert_close(linear(query, key + 1, value, causal=causal), want)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("masked", ["no", "keys", "pairs"])
+def test_means_of_many_large_values_fit_half_precision(causal, masked):
+    query, key, value = (p.half() for p in parts(1, 1, 1, 300, 9_000, width=2))
+    value = value.abs() + 50
+    shape = {"no": None, "keys": (1, 1, 1, 9_000), "pairs": (300, 9_000)}[masked]
+    mask = None if shape is None else torch.ones(shape, dtype=torch.bool)
+    for dropout in (0.0, 0.1):
+        out = probsparse(query, key, value, mask=mask, causal=causal, factor=1.0, dropout=dropout)
+        assert torch.isfinite(out).all()
+        plain = (out - 50.8).abs().amax(-1) < 0.5
+        assert plain.float().mean() > 0.8  # the means
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1, 1), (2, 1, 60, 1), (60, 1), (1, 4, 60, 60)])
+@pytest.mark.parametrize("dropout", [0.0, 1e-9])
+def test_masks_broadcast_over_keys_in_probsparse(shape, dropout):
+    query, key, value = parts(queries=60, keys=60)
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(0)) > 0.3
+    got = probsparse(query, key, value, mask=mask, factor=1.0, dropout=dropout)
+    whole = mask.expand(2, 4, 60, 60) if mask.dim() == 4 else mask.expand(60, 60).expand(2, 4, 60, 60)
+    torch.testing.assert_close(got, probsparse(query, key, value, mask=whole.clone(), factor=1.0))
+
+
+def test_no_keys_at_all_give_zeros():
+    query, key, value = parts(queries=60, keys=0)
+    for out in (probsparse(query, key, value, factor=1.0), full(query, key, value), linear(query, key, value)):
+        assert torch.equal(out, torch.zeros(2, 4, 60, 8))
+    assert torch.equal(local(query, key, value, window=3, global_tokens=9), torch.zeros(2, 4, 60, 8))
+
+
+def test_the_mean_keeps_its_gradient_beside_large_ones_in_half_precision():
+    query, key, value = (p.half().requires_grad_() for p in parts(1, 1, 1, 1000, 40))
+    gradient = torch.full((1, 1, 1000, 8), 1e-3).half()
+    with torch.no_grad():
+        chosen = (probsparse(query, key, value, factor=1.0) - value.mean(2, keepdim=True)).abs().amax(-1) > 1e-2
+    gradient[chosen] = 500.0
+    probsparse(query, key, value, factor=1.0).backward(gradient)
+    few = value.grad.clone()
+    value.grad = None
+    gradient[~chosen] = 0.0
+    probsparse(query, key, value, factor=1.0).backward(gradient)
+    assert (few - value.grad).abs().max() > 0  # what the mean adds: about 0.001 * 993 / 40 for each value
+
+
+def test_transforms_of_functions_know_probsparse():
+    query, key, value = parts(queries=60, keys=60)
+    grad = torch.func.grad(lambda q: probsparse(q, key, value, factor=1.0).square().sum())(query)
+    query.requires_grad_()
+    probsparse(query, key, value, factor=1.0).square().sum().backward()
+    torch.testing.assert_close(grad, query.grad)
+
+
+def test_a_cache_takes_only_what_fits():
+    key, value = torch.zeros(2, 4, 1, 8), torch.zeros(2, 4, 1, 8)
+    with torch.inference_mode():
+        cache = KeyValueCache(5)
+        cache.append(key, value)
+    with torch.no_grad():
+        cache.append(key, value)  # a cache filled under one mode is used under the other
+        for wrong in (key[:1], key[:, :2], key[..., :4], key.half()):
+            with pytest.raises(ShapeError, match="does not fit into a cache"):
+                cache.append(wrong, value)
+        module = Attention(16, 2)
+        cache = KeyValueCache(5)
+        with pytest.raises(ShapeError, match="must not see later ones"):
+            module(torch.zeros(1, 2, 16), cache=cache)
+        with pytest.raises(ShapeError, match="key_padding_mask must be"):
+            module(torch.zeros(1, 2, 16), causal=True, cache=cache, key_padding_mask=torch.ones(1, 7, dtype=torch.bool))
+        assert cache.length == 0
