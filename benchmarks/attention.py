@@ -103,7 +103,7 @@ def against_full() -> None:
                     "full / ProbSparse": f"{full / ours:.1f}",
                     "goal: above": goal,
                     "published / ProbSparse": f"{theirs / ours:.1f}",
-                    "goal: above ": gather_goal,
+                    "its goal: above": gather_goal,
                     "times the floor": "" if backward else f"{ours / floor(tensors):.1f}",
                 }
             )
