@@ -12,7 +12,36 @@ from common.blocks import DecoderBlock, Distil, EncoderBlock
 from common.errors import ShapeError
 
 
-class Encoder(nn.Module):
+class _Stack(nn.Module):
+    """What both stacks have: blocks, positions before them, a norm after them, and caches for decoding."""
+
+    def __init__(
+        self, blocks: Iterable[nn.Module], *, positions: nn.Module | None, norm: nn.Module | None, causal: bool
+    ) -> None:
+        super().__init__()
+        self.positions = positions
+        self.blocks = nn.ModuleList(blocks)
+        self.norm = norm
+        self.causal = causal
+
+    def new_caches(self, capacity: int) -> list[KeyValueCache]:
+        """Empty caches for decoding up to ``capacity`` tokens."""
+        return [KeyValueCache(capacity) for _ in self.blocks]
+
+    def _placed(self, tokens: Tensor, caches: list[KeyValueCache] | None) -> Tensor:
+        """Check the caches, and add positions to the tokens, which follow those of the caches."""
+        if caches is not None and not self.causal:
+            raise ShapeError("only a causal stack can decode token by token", remedy="causal=True, or no caches")
+        if caches is not None and len(caches) != len(self.blocks):
+            raise ShapeError(
+                f"{len(self.blocks)} blocks need as many caches, got {len(caches)}", remedy="new_caches(capacity)"
+            )
+        if self.positions is None:
+            return tokens
+        return self.positions(tokens, start=caches[0].length if caches else 0)
+
+
+class Encoder(_Stack):
     """Blocks of self-attention, one after the other: an encoder, or with ``causal`` a decoder-only model.
 
     Args:
@@ -33,11 +62,7 @@ class Encoder(nn.Module):
         norm: nn.Module | None = None,
         causal: bool = False,
     ) -> None:
-        super().__init__()
-        self.positions = positions
-        self.blocks = nn.ModuleList(blocks)
-        self.norm = norm
-        self.causal = causal
+        super().__init__(blocks, positions=positions, norm=norm, causal=causal)
         if causal and any(isinstance(block, Distil) for block in self.blocks):
             raise ShapeError("distilling looks at the next token, so it cannot stand in a causal stack")
 
@@ -63,9 +88,7 @@ class Encoder(nn.Module):
         Raises:
             ShapeError: If there are caches, but not one for each block.
         """
-        _check_caches(caches, self.blocks, causal=self.causal)
-        if self.positions is not None:
-            tokens = self.positions(tokens, start=caches[0].length if caches else 0)
+        tokens = self._placed(tokens, caches)
         if self.causal:
             attention["causal"] = True
         for number, block in enumerate(self.blocks):
@@ -84,12 +107,8 @@ class Encoder(nn.Module):
                 key_padding_mask = block.halve_mask(key_padding_mask)
         return key_padding_mask
 
-    def new_caches(self, capacity: int) -> list[KeyValueCache]:
-        """Empty caches for decoding up to ``capacity`` tokens."""
-        return [KeyValueCache(capacity) for _ in self.blocks]
 
-
-class Decoder(nn.Module):
+class Decoder(_Stack):
     """Blocks of self- and cross-attention.
 
     Args:
@@ -107,11 +126,7 @@ class Decoder(nn.Module):
         norm: nn.Module | None = None,
         causal: bool = True,
     ) -> None:
-        super().__init__()
-        self.positions = positions
-        self.blocks = nn.ModuleList(blocks)
-        self.norm = norm
-        self.causal = causal
+        super().__init__(blocks, positions=positions, norm=norm, causal=causal)
 
     def forward(
         self, tokens: Tensor, memory: Tensor, *, caches: list[KeyValueCache] | None = None, **options: Any
@@ -130,26 +145,11 @@ class Decoder(nn.Module):
         Raises:
             ShapeError: If there are caches, but not one for each block, or the stack is not causal.
         """
-        _check_caches(caches, self.blocks, causal=self.causal)
-        if self.positions is not None:
-            tokens = self.positions(tokens, start=caches[0].length if caches else 0)
+        tokens = self._placed(tokens, caches)
         for number, block in enumerate(self.blocks):
             cache = None if caches is None else caches[number]
             tokens = block(tokens, memory, causal=self.causal, cache=cache, **options)
         return tokens if self.norm is None else self.norm(tokens)
-
-    def new_caches(self, capacity: int) -> list[KeyValueCache]:
-        """Empty caches for decoding up to ``capacity`` tokens."""
-        return [KeyValueCache(capacity) for _ in self.blocks]
-
-
-def _check_caches(caches: list[KeyValueCache] | None, blocks: nn.ModuleList, *, causal: bool) -> None:
-    if caches is None:
-        return
-    if not causal:
-        raise ShapeError("only a causal stack can decode token by token", remedy="causal=True, or no caches")
-    if len(caches) != len(blocks):
-        raise ShapeError(f"{len(blocks)} blocks need as many caches, got {len(caches)}", remedy="new_caches(capacity)")
 
 
 class EncoderDecoder(nn.Module):

@@ -19,7 +19,7 @@ from common.report.significance import compare_all
 from forecasting.evaluate import Evaluation, evaluate
 from forecasting.fit import FitRecord, Forecaster, fit
 from forecasting.series import Panel
-from forecasting.windows import Rows, Split, origins_within
+from forecasting.windows import Rows, Split, has_targets, origins_within
 
 ATTENTION = frozenset({"informer"})
 FLOOR = "seasonal-naive"
@@ -67,11 +67,14 @@ def compare(
     """
     size = {"lookback": common["lookback"], "horizon": common["horizon"]}
     stop = panel.starts[1:]
-    if not len(origins_within(panel, split.test, stop, **size)[0]):
+    _, origins = origins_within(panel, split.test, stop, **size)
+    if not len(origins):
         raise InputError(
             f"the test part holds no window: it must be at least the horizon, {size['horizon']} rows, long",
             remedy="a larger split.test, or a smaller horizon",
         )
+    if not has_targets(torch.from_numpy(~np.isnan(panel.values)), origins, size["horizon"]):
+        raise InputError("no value is observed in the test part", remedy="a larger split.test")
     contenders = {}
     for model in models:
         kind = model["kind"]
@@ -80,8 +83,6 @@ def compare(
         for seed in seeds if model["learning_rate"] is not None else seeds[:1]:
             forecaster, record = fit(panel, split, **model, seed=seed, **common)
             evaluation = evaluate(forecaster, panel, split.test, stop)
-            if not len(evaluation.losses):
-                raise InputError("no value is observed in the test part", remedy="a larger split.test")
             log.info("%s, seed %d: test MAE %.4g (scaled)", kind, seed, evaluation.scores["mae"])
             fitted.append(forecaster)
             records.append(record)

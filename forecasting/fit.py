@@ -15,7 +15,7 @@ from common.training import TrainingRecord, log_training, seed_everything, train
 from forecasting.calibrate import interval_widths
 from forecasting.models import build
 from forecasting.series import Panel
-from forecasting.windows import Batch, Rows, Split, Windows, origins_within, training_scale
+from forecasting.windows import Batch, Rows, Split, Windows, has_targets, origins_within, training_scale
 
 CHECK_WINDOWS = 1024
 """Most validation windows used to choose weights by; calibration uses all of them."""
@@ -150,7 +150,7 @@ def fit(
         )
         log_training(kind, record)
     model.eval()
-    calibrating = checking if _has_targets(rows, checking[1], horizon) else fitting
+    calibrating = checking if has_targets(rows.observed, checking[1], horizon) else fitting
     widths = interval_widths(model, Windows(rows, *calibrating, **size, batch_size=INFERENCE_BATCH), levels)
     forecaster = Forecaster(
         kind=kind,
@@ -163,12 +163,6 @@ def fit(
         step=int(rows.step.median()),
     )
     return forecaster, FitRecord(len(fitting[0]), len(checking[0]), record, time.perf_counter() - started)
-
-
-def _has_targets(rows: Rows, origins: Tensor, horizon: int) -> bool:
-    """Whether any window has an observed target."""
-    seen = torch.nn.functional.pad(rows.observed.long().cumsum(0), (1, 0))  # [rows + 1]
-    return bool((seen[origins + horizon] > seen[origins]).any())
 
 
 def absolute_error(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -192,7 +186,7 @@ def _require_windows(panel: Panel, split: Split, rows: Rows, origins: Tensor, *,
             f"needs at least 1 row of lookback and {horizon} of horizon, better {lookback} + {horizon}",
             remedy="a smaller horizon, smaller split.validation and split.test, or longer series",
         )
-    if not _has_targets(rows, origins, horizon):
+    if not has_targets(rows.observed, origins, horizon):
         raise InputError(
             "no value is observed in the rows to train on, after the first of each series",
             remedy="check data.target (long) or data.channels (wide)",

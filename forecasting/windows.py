@@ -193,9 +193,20 @@ def origins_within(
 
 def has_values(panel: Panel, stop: np.ndarray) -> np.ndarray:
     """Which series have an observed value before row ``stop``, boolean ``[series]``."""
-    inside = np.arange(len(panel.values)) < np.repeat(stop, np.diff(panel.starts))
-    group = np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
-    return np.bincount(group, weights=inside & ~np.isnan(panel.values), minlength=len(panel.ids)) > 0
+    observed, group = _observed_before(panel, stop)
+    return np.bincount(group, weights=observed, minlength=len(panel.ids)) > 0
+
+
+def has_targets(observed: Tensor, origins: Tensor, horizon: int) -> bool:
+    """Whether any of some windows has an observed target.
+
+    Args:
+        observed: Boolean ``[rows]``.
+        origins: ``[N]``, row of the first requested time of each window.
+        horizon: Rows from the origin on.
+    """
+    seen = torch.nn.functional.pad(observed.long().cumsum(0), (1, 0))  # [rows + 1]
+    return bool((seen[origins + horizon] > seen[origins]).any())
 
 
 def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -206,9 +217,7 @@ def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarr
     Returns:
         Centre and scale, ``float64 [series]`` each.
     """
-    inside = np.arange(len(panel.values)) < np.repeat(stop, np.diff(panel.starts))
-    observed = inside & ~np.isnan(panel.values)
-    group = np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
+    observed, group = _observed_before(panel, stop)
     count = np.bincount(group, weights=observed, minlength=len(panel.ids))
     safe = np.maximum(count, 1)
     filled = np.where(observed, panel.values, 0.0)
@@ -218,3 +227,10 @@ def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarr
     # Rounding leaves a constant series with a spread of about its level times the machine epsilon.
     flat = scale <= 1e-12 * np.abs(centre)
     return centre, np.where(flat, np.where(centre != 0, np.abs(centre), 1.0), scale)
+
+
+def _observed_before(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows hold a value before row ``stop`` of their series, and the number of the series, ``[rows]`` each."""
+    lengths = np.diff(panel.starts)
+    inside = np.arange(len(panel.values)) < np.repeat(stop, lengths)
+    return inside & ~np.isnan(panel.values), np.repeat(np.arange(len(panel.ids)), lengths)

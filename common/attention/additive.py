@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import dropout as drop
 
-from common.attention.masks import causal_mask, check_heads, check_mask, merge, softmax
+from common.attention.masks import check_heads, softmax, visible
 from common.errors import ShapeError
 
 
@@ -38,14 +38,10 @@ def additive(
         ShapeError: If shapes or the mask do not fit.
     """
     check_heads(query, key, value)
-    batch, heads, queries, width = query.shape
-    keys = key.shape[2]
+    heads, width = query.shape[1], query.shape[3]
     if tuple(score.shape) != (heads, width):
         raise ShapeError(f"score must be [H, D] = {[heads, width]}, got {list(score.shape)}")
-    if mask is not None:
-        mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
-    if causal:
-        mask = merge(mask, causal_mask(queries, keys, query.device))
+    mask = visible(query, key, mask, causal=causal)
     key, value = (tensor.repeat_interleave(heads // tensor.shape[1], dim=1) for tensor in (key, value))
     pairs = torch.tanh(query.unsqueeze(3) + key.unsqueeze(2))  # [B, H, L, S, D]
     scores = (pairs @ score[None, :, None, :, None]).squeeze(-1)  # [B, H, L, S]

@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from common.attention.masks import near
+
 FLEX_LENGTH = 4096  # queries from which on a block mask pays
 
 
@@ -75,9 +77,7 @@ def _block_mask(queries: int, keys: int, window: int, global_tokens: int, causal
     from torch.nn.attention.flex_attention import create_block_mask
 
     def seen(batch: Tensor, head: Tensor, row: Tensor, column: Tensor) -> Tensor:  # noqa: ARG001 - torch's signature
-        place = row + keys - queries
-        near = ((place - column).abs() <= window) | (column < global_tokens) | (place < global_tokens)
-        return near & (column <= place) if causal else near
+        return near(row + keys - queries, column, window=window, global_tokens=global_tokens, causal=causal)
 
     # Compiled, the mask is made block by block, and never as a whole.
     return create_block_mask(seen, None, None, queries, keys, device=device, _compile=device.startswith("cuda"))

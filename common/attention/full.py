@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import dropout as drop
 
 from common.attention.backend import fused
-from common.attention.masks import causal_mask, check_heads, check_mask, merge, softmax
+from common.attention.masks import check_heads, softmax, visible
 
 Normalise = Literal["softmax", "sigmoid", "relu"]
 
@@ -47,18 +47,14 @@ def full(
         ShapeError: If shapes or the mask do not fit.
     """
     check_heads(query, key, value)
-    batch, heads, queries, _ = query.shape
-    keys = key.shape[2]
+    heads, queries, keys = query.shape[1], query.shape[2], key.shape[2]
     if normalise != "softmax":
         weights = attention_weights(query, key, mask=mask, causal=causal, bias=bias, scale=scale, normalise=normalise)
         value = value.repeat_interleave(heads // value.shape[1], dim=1)  # [B, G, S, Dv] -> [B, H, S, Dv]
         return drop(weights, dropout).to(value.dtype) @ value
     if mask is None and bias is None and (not causal or queries == keys):
         return fused(query, key, value, causal=causal and queries > 1, dropout=dropout, scale=scale)
-    if mask is not None:
-        mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
-    if causal:
-        mask = merge(mask, causal_mask(queries, keys, query.device))
+    mask = visible(query, key, mask, causal=causal)
     if mask is None:
         added = None if bias is None else bias.to(query.dtype)
         return fused(query, key, value, mask=added, dropout=dropout, scale=scale)
@@ -98,8 +94,7 @@ def attention_weights(
         ``[B, H, L, S]`` in float32 or wider; under softmax, rows sum to one, or to zero with nothing to attend to.
     """
     check_heads(query, key, key)
-    batch, heads, queries, width = query.shape
-    keys = key.shape[2]
+    heads, width, keys = query.shape[1], query.shape[3], key.shape[2]
     key = key.repeat_interleave(heads // key.shape[1], dim=1)  # [B, G, S, D] -> [B, H, S, D]
     kind = torch.promote_types(query.dtype, torch.float32)
     # Scaled first, so that the product stays within the range of half precision.
@@ -107,10 +102,7 @@ def attention_weights(
     scores = (scaled @ key.transpose(-2, -1)).to(kind)
     if bias is not None:
         scores = scores + bias
-    if mask is not None:
-        mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
-    if causal:
-        mask = merge(mask, causal_mask(queries, keys, query.device))
+    mask = visible(query, key, mask, causal=causal)
     if normalise == "softmax":
         return softmax(scores, mask)
     weights = torch.sigmoid(scores - math.log(keys)) if normalise == "sigmoid" else torch.relu(scores) / keys

@@ -42,10 +42,10 @@ def _linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, c
     grouped = query.unflatten(1, (groups, heads // groups))  # [B, H, L, D] -> [B, G, H/G, L, D]
     # Splits, not slices: a slice would fill up its gradient with zeros to the whole length.
     before = keys if not causal else max(keys - queries, 0)
-    early = [tensor.split([before, keys - before], dim=2) for tensor in (key, value, real)]
-    features, values = _features(key[:, :, :0], value[:, :, :0], real[..., :0])
-    state = features.transpose(-2, -1) @ values  # [B, G, D, Dv + 1], of nothing yet
-    for block in zip(*(tensor[0].split(BLOCK, dim=2) for tensor in early), strict=True):
+    early, late = zip(*(tensor.split([before, keys - before], dim=2) for tensor in (key, value, real)), strict=True)
+    kind = torch.promote_types(key.dtype, torch.float32)
+    state = torch.zeros(batch, groups, key.shape[3], value.shape[3] + 1, dtype=kind, device=key.device)
+    for block in zip(*(tensor.split(BLOCK, dim=2) for tensor in early), strict=True):
         features, values = _features(*block)
         state = state + features.transpose(-2, -1) @ values
     if not causal:
@@ -53,7 +53,7 @@ def _linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, c
         return torch.cat(mixed, dim=3).flatten(1, 2).to(value.dtype)
     none, rest = grouped.split([max(queries - keys, 0), min(queries, keys)], dim=3)
     mixed = [value.new_zeros(*none.shape[:-1], value.shape[-1])]  # queries that come before every key
-    blocks = zip(rest.split(BLOCK, dim=3), *(tensor[1].split(BLOCK, dim=2) for tensor in early), strict=True)
+    blocks = zip(rest.split(BLOCK, dim=3), *(tensor.split(BLOCK, dim=2) for tensor in late), strict=True)
     for part, *block in blocks:
         features, values = _features(*block)
         mixed.append(_ratio(_causal_sums(_phi(part), features, values, state)).to(value.dtype))

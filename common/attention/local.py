@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from common.attention.backend import flex_pays, windowed_flex
 from common.attention.full import full
-from common.attention.masks import check_heads, check_mask, merge
+from common.attention.masks import check_heads, check_mask, merge, near
 from common.errors import ShapeError
 
 BLOCK = 128  # queries that share one view of the keys; more for a wide window
@@ -57,102 +59,39 @@ def local(
     global_tokens = min(global_tokens, keys)
     block = max(BLOCK, window)
     span = block + (window if causal else 2 * window)
+    pattern = partial(near, window=window, global_tokens=global_tokens, causal=causal)
+    places, others = (torch.arange(count, device=query.device) for count in (queries, keys))
+    places = places.unsqueeze(1) + keys - queries  # [L, 1], as positions of keys
     if span >= keys or queries <= block:
-        seen = _band(queries, keys, window, global_tokens, causal=causal, device=query.device)
-        return full(query, key, value, mask=merge(mask, seen), dropout=dropout)
-    mixed = _in_blocks(query, key, value, mask, block, span, window, global_tokens, causal, dropout)
-    first = min(max(global_tokens - (keys - queries), 0), queries)
-    if not first:
-        return mixed
-    # Global queries see everything, so they take the plain way.
-    rows = mask if mask is None or mask.shape[2] == 1 else mask[:, :, :first]
-    before = torch.arange(keys, device=key.device) <= torch.arange(first, device=key.device)[:, None] + keys - queries
-    everything = full(query[:, :, :first], key, value, mask=merge(rows, before if causal else None), dropout=dropout)
-    return torch.cat((everything, mixed[:, :, first:]), dim=2)
-
-
-def _in_blocks(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    block: int,
-    span: int,
-    window: int,
-    global_tokens: int,
-    causal: bool,
-    dropout: float,
-) -> Tensor:
-    """Attend block by block, each to a view of the keys around it: no copy of the keys a block."""
-    queries, keys = query.shape[2], key.shape[2]
-    offset = keys - queries
-    blocks = -(-queries // block)
-    # Block t sees the keys from t * block + offset - window on; padding may be negative, which cuts.
-    margin = (window - offset, (blocks - 1) * block + span - keys - (window - offset))
-    around = [
-        # [B, G, S', D] -> [B, G, blocks, D, span], a view -> one [B, G, span, D] a block
-        [part.transpose(-2, -1) for part in pad(tensor, (0, 0, *margin)).unfold(2, span, block).unbind(2)]
-        for tensor in (key, value)
-    ]
-    present = pad(torch.ones(keys, dtype=torch.bool, device=key.device), margin)  # [S']
+        return full(query, key, value, mask=merge(mask, pattern(places, others)), dropout=dropout)
+    # Block t sees the keys from t * block + keys - queries - window on. Padding may be negative, which cuts.
+    left = window - (keys - queries)
+    margin = (left, (-(-queries // block) - 1) * block + span - keys - left)
+    # [B, G, S', D] -> [B, G, blocks, D, span], a view -> one [B, G, D, span] a block
+    views = [pad(tensor, (0, 0, *margin)).unfold(2, span, block).unbind(2) for tensor in (key, value)]
     padded = None if mask is None else pad(mask.expand(-1, -1, -1, keys), margin)
-    distance = torch.arange(span, device=key.device) - torch.arange(block, device=key.device)[:, None]
-    near = (distance >= 0) & (distance <= (window if causal else 2 * window))  # [block, span]
     mixed = []
-    for number, part in enumerate(query.split(block, dim=2)):
-        size, start = part.shape[2], number * block
-        first_key = start + offset - window
-        seen = near[:size]
-        if first_key < 0 or first_key + span > keys:
-            seen = seen & present[start : start + span]
-        if padded is not None:
-            rows = padded if padded.shape[2] == 1 else padded[:, :, start : start + size]
-            seen = merge(rows[..., start : start + span], seen)
-        keys_here, values_here = around[0][number], around[1][number]
-        if global_tokens:
-            seen, keys_here, values_here = _with_global(
-                seen, key, value, keys_here, values_here, mask, start, size, first_key, offset, global_tokens, causal
-            )
+    for number, (part, part_places) in enumerate(zip(query.split(block, dim=2), places.split(block), strict=True)):
+        start = number * block
+        around = torch.arange(span, device=query.device) + start - left  # positions of the keys in view
+        # Global keys stand before those in view, where they are left out, and so is padding.
+        seen = pattern(part_places, torch.cat((others[:global_tokens], around)))
+        seen[:, global_tokens:] &= (around >= global_tokens) & (around < keys)
+        if mask is not None and padded is not None:
+            rows = slice(None) if mask.shape[2] == 1 else slice(start, start + part.shape[2])
+            always = mask.expand(-1, -1, -1, keys)[:, :, rows, :global_tokens]
+            seen = torch.cat((always, padded[:, :, rows, start : start + span]), dim=-1) & seen
+        keys_here, values_here = (
+            torch.cat((tensor[:, :, :global_tokens], view[number].transpose(-2, -1)), dim=2)
+            if global_tokens
+            else view[number].transpose(-2, -1)
+            for tensor, view in zip((key, value), views, strict=True)
+        )
         mixed.append(full(part, keys_here, values_here, mask=seen, dropout=dropout))
+    first = min(max(global_tokens - (keys - queries), 0), queries)
+    if first:  # global queries see everything, so they take the plain way
+        rows = mask if mask is None or mask.shape[2] == 1 else mask[:, :, :first]
+        before = others <= places[:first] if causal else None
+        everything = full(query[:, :, :first], key, value, mask=merge(rows, before), dropout=dropout)
+        return torch.cat((everything, torch.cat(mixed, dim=2)[:, :, first:]), dim=2)
     return torch.cat(mixed, dim=2)
-
-
-def _with_global(
-    seen: Tensor | None,
-    key: Tensor,
-    value: Tensor,
-    keys_here: Tensor,
-    values_here: Tensor,
-    mask: Tensor | None,
-    start: int,
-    size: int,
-    first_key: int,
-    offset: int,
-    count: int,
-    causal: bool,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Put the global keys before those of a block, where they are then left out."""
-    device = key.device
-    place = torch.arange(start, start + size, device=device)[:, None] + offset
-    always = torch.arange(count, device=device) <= (place if causal else place.new_full((1, 1), count))
-    always = always.expand(size, count)
-    if mask is not None:
-        rows = mask if mask.shape[2] == 1 else mask[:, :, start : start + size]
-        always = always & rows.expand(-1, -1, -1, key.shape[2])[..., :count]
-    elsewhere = torch.arange(keys_here.shape[2], device=device) + first_key >= count
-    seen = elsewhere if seen is None else seen & elsewhere
-    shape = torch.broadcast_shapes(seen.shape[:-1], always.shape[:-1])
-    joined = torch.cat((always.expand(*shape, -1), seen.expand(*shape, -1)), dim=-1)
-    return (
-        joined,
-        torch.cat((key[:, :, :count], keys_here), dim=2),
-        torch.cat((value[:, :, :count], values_here), dim=2),
-    )
-
-
-def _band(queries: int, keys: int, window: int, global_tokens: int, *, causal: bool, device: torch.device) -> Tensor:
-    """The pattern as a mask ``[L, S]``."""
-    place = torch.arange(queries, device=device)[:, None] + keys - queries
-    other = torch.arange(keys, device=device)
-    seen = ((place - other).abs() <= window) | (other < global_tokens) | (place < global_tokens)
-    return seen & (other <= place) if causal else seen

@@ -111,6 +111,39 @@ def causal_mask(queries: int, keys: int, device: torch.device) -> Tensor:
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
+def visible(query: Tensor, key: Tensor, mask: Tensor | None, *, causal: bool) -> Tensor | None:
+    """Which keys each query may see: the checked mask and, if asked for, the causal one; None if all.
+
+    Args:
+        query: ``[B, H, L, D]``.
+        key: ``[B, ., S, D]``.
+        mask: As in :func:`check_mask`.
+        causal: Whether the queries, as the last ``L`` of the ``S`` positions, see no later key.
+
+    Raises:
+        ShapeError: If the mask does not fit.
+    """
+    batch, heads, queries, _ = query.shape
+    keys = key.shape[2]
+    if mask is not None:
+        mask = check_mask(mask, batch=batch, heads=heads, queries=queries, keys=keys)
+    return merge(mask, causal_mask(queries, keys, query.device) if causal else None)
+
+
+def near(place: Tensor, other: Tensor, *, window: int, global_tokens: int, causal: bool) -> Tensor:
+    """Whether a query at ``place`` sees a key at ``other`` through a sliding window with global tokens.
+
+    Args:
+        place: Positions of queries.
+        other: Positions of keys, of a shape that broadcasts with them.
+        window: Largest distance.
+        global_tokens: The first so many positions see all, and are seen by all.
+        causal: See no later key.
+    """
+    seen = ((place - other).abs() <= window) | (other < global_tokens) | (place < global_tokens)
+    return seen & (other <= place) if causal else seen
+
+
 def merge(*masks: Tensor | None) -> Tensor | None:
     """Logical and of the masks that are given; None if there are none."""
     merged: Tensor | None = None
