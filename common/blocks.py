@@ -46,7 +46,7 @@ class FeedForward(nn.Module):
         dropout: Probability of dropping a hidden unit in training.
 
     Raises:
-        ShapeError: If there is no such kind.
+        ShapeError: If there is no such kind, or the ratio is not above zero.
     """
 
     def __init__(
@@ -56,7 +56,10 @@ class FeedForward(nn.Module):
         if kind not in _ACTIVATIONS:
             raise ShapeError(f"feed-forward {kind!r} is not known", remedy=f"one of {', '.join(_ACTIVATIONS)}")
         gated = kind.endswith("glu")
-        hidden = max(1, round(dim * (ratio or (8 / 3 if gated else 4.0))))
+        ratio = (8 / 3 if gated else 4.0) if ratio is None else ratio
+        if ratio <= 0:
+            raise ShapeError(f"ratio {ratio} must be above 0")
+        hidden = max(1, round(dim * ratio))
         self.activation = _ACTIVATIONS[kind]
         self.up = nn.Linear(dim, hidden, bias=bias)
         self.gate = nn.Linear(dim, hidden, bias=bias) if gated else None
@@ -155,6 +158,7 @@ class DecoderBlock(nn.Module):
         super().__init__()
         self.attention = Residual(dim, attention, norm=norm, place=place, dropout=dropout)
         self.cross = Residual(dim, cross, norm=norm, place=place, dropout=dropout)
+        self.crosses_by_position = cross.rotary
         self.feed_forward = Residual(dim, feed_forward, norm=norm, place=place, dropout=dropout)
 
     def forward(
@@ -162,6 +166,7 @@ class DecoderBlock(nn.Module):
         tokens: Tensor,
         memory: Tensor,
         *,
+        key_padding_mask: Tensor | None = None,
         memory_padding_mask: Tensor | None = None,
         positions: Tensor | None = None,
         memory_positions: Tensor | None = None,
@@ -173,18 +178,26 @@ class DecoderBlock(nn.Module):
         Args:
             tokens: ``[B, L, dim]``.
             memory: ``[B, S, dim]``.
+            key_padding_mask: Boolean ``[B, L]``, True where a token is real (with a cache, those before it included).
             memory_padding_mask: Boolean ``[B, S]``, True where a memory token is real.
             positions: ``[L]`` or ``[B, L]``, for rotary attention.
-            memory_positions: ``[S]`` or ``[B, S]``, for rotary attention.
+            memory_positions: ``[S]`` or ``[B, S]``, for rotary cross-attention; to be given with ``positions``.
             causal: Whether the self-attention sees no later token.
             cache: Of the self-attention, see :class:`common.attention.Attention`.
 
         Returns:
             ``[B, L, dim]``.
         """
-        if cache is not None and positions is None:  # the cross-attention must know, too, how far decoding has come
-            positions = torch.arange(cache.length, cache.length + tokens.shape[1], device=tokens.device)
-        tokens = self.attention(tokens, causal=causal, positions=positions, cache=cache)
+        earlier = 0 if cache is None else cache.length  # before the self-attention adds the tokens
+        length = tokens.shape[1]
+        tokens = self.attention(
+            tokens, causal=causal, key_padding_mask=key_padding_mask, positions=positions, cache=cache
+        )
+        if not self.crosses_by_position:
+            positions = memory_positions = None
+        elif positions is None and memory_positions is None and earlier:
+            positions = torch.arange(earlier, earlier + length, device=tokens.device)
+            memory_positions = torch.arange(memory.shape[1], device=tokens.device)
         tokens = self.cross(
             tokens, memory, key_padding_mask=memory_padding_mask, positions=positions, key_positions=memory_positions
         )
@@ -214,10 +227,15 @@ class Distil(nn.Module):
         """
         if real is None:
             return max_pool1d(elu(self.mix(tokens.transpose(1, 2))), 2, ceil_mode=True).transpose(1, 2)
-        mixed = elu(self.mix((tokens * real.unsqueeze(-1)).transpose(1, 2)))  # [B, dim, L]
+        mixed = elu(self.mix(tokens.masked_fill(~real.unsqueeze(-1), 0.0).transpose(1, 2)))  # [B, dim, L]
         # The convolution reaches into the padding; what stands there must not be taken for the larger neighbour.
         pooled = max_pool1d(mixed.masked_fill(~real.unsqueeze(1), float("-inf")), 2, ceil_mode=True).transpose(1, 2)
         return pooled.masked_fill(~self.halve_mask(real).unsqueeze(-1), 0.0)
+
+    @staticmethod
+    def halve_positions(positions: Tensor) -> Tensor:
+        """Where the halved tokens stand, ``[..., L]`` to ``[..., ceil(L / 2)]``: at the later of their two."""
+        return torch.cat((positions[..., 1::2], positions[..., -1:]), dim=-1)[..., : -(-positions.shape[-1] // 2)]
 
     @staticmethod
     def halve_mask(real: Tensor) -> Tensor:

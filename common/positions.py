@@ -45,20 +45,22 @@ def rotate(tensor: Tensor, positions: Tensor, *, base: float = 10000.0) -> Tenso
     Raises:
         ShapeError: If ``D`` is odd.
     """
-    # Differences of long times would be lost in float32, so angles are computed in float64.
-    angles = positions.double().unsqueeze(-1) * _frequencies(tensor.shape[-1], base, tensor.device).double()
+    # Differences of long times would be lost in float32, so angles are computed in float64 (which Apple's GPUs lack).
+    wide = torch.float32 if tensor.device.type == "mps" else torch.float64
+    angles = positions.to(wide).unsqueeze(-1) * _frequencies(tensor.shape[-1], base, tensor.device, wide)
     if angles.dim() == 3:
         angles = angles.unsqueeze(1)  # [B, L, D/2] -> [B, 1, L, D/2]
-    cosine, sine = angles.cos().to(tensor.dtype), angles.sin().to(tensor.dtype)
+    kind = torch.promote_types(tensor.dtype, torch.float32)  # half precision would round the product twice
+    cosine, sine = angles.cos().to(kind), angles.sin().to(kind)
     even, odd = tensor[..., 0::2], tensor[..., 1::2]
     turned = torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), dim=-1)
-    return turned.flatten(-2)  # [B, H, L, D/2, 2] -> [B, H, L, D]
+    return turned.flatten(-2).to(tensor.dtype)  # [B, H, L, D/2, 2] -> [B, H, L, D]
 
 
-def _frequencies(dim: int, base: float, device: torch.device) -> Tensor:
+def _frequencies(dim: int, base: float, device: torch.device, kind: torch.dtype = torch.float32) -> Tensor:
     if dim % 2:
         raise ShapeError(f"a width of {dim} is odd, but positions need pairs", remedy="use an even width a head")
-    return torch.exp(torch.arange(0, dim, 2, device=device) * (-math.log(base) / dim))
+    return torch.exp(torch.arange(0, dim, 2, device=device, dtype=kind) * (-math.log(base) / dim))
 
 
 class LearnedPosition(nn.Module):
@@ -117,6 +119,8 @@ class RelativeBias(nn.Module):
 
     def __init__(self, heads: int, reach: int) -> None:
         super().__init__()
+        if reach < 0:
+            raise ShapeError(f"reach {reach} must be at least 0")
         self.reach = reach
         self.table = nn.Parameter(torch.zeros(2 * reach + 1, heads))
 
@@ -139,13 +143,13 @@ class RelativeBias2d(nn.Module):
 
     def __init__(self, heads: int, window: int) -> None:
         super().__init__()
+        self.window = window
         self.table = nn.Parameter(torch.empty((2 * window - 1) ** 2, heads))
         nn.init.trunc_normal_(self.table, std=0.02)
-        place = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(1)
-        offset = place[:, :, None] - place[:, None, :] + window - 1  # [2, w w, w w]
-        self.register_buffer("index", offset[0] * (2 * window - 1) + offset[1], persistent=False)
-        self.index: Tensor
 
     def forward(self) -> Tensor:
         """Bias ``[H, window^2, window^2]``."""
-        return self.table[self.index].permute(2, 0, 1)  # [w w, w w, H] -> [H, w w, w w]
+        side = torch.arange(self.window, device=self.table.device)
+        offset = side[:, None] - side[None, :] + self.window - 1  # [w, w], of rows and of columns alike
+        index = offset[:, None, :, None] * (2 * self.window - 1) + offset[None, :, None, :]  # [w, w, w, w]
+        return self.table[index.flatten(2).flatten(0, 1)].permute(2, 0, 1)  # [w w, w w, H] -> [H, w w, w w]

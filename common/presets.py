@@ -77,7 +77,11 @@ def gpt(dim: int = 768, *, heads: int = 12, layers: int = 12, length: int = 1024
 
 
 def llama(dim: int = 4096, *, heads: int = 32, kv_heads: int = 8, layers: int = 32, ratio: float = 3.5) -> Encoder:
-    """A LLaMA-like decoder (Touvron et al. 2023): RMSNorm, SwiGLU, rotary positions, grouped heads, no bias, causal."""
+    """A LLaMA-like decoder (Touvron et al. 2023): RMSNorm, SwiGLU, rotary positions, grouped heads, no bias, causal.
+
+    Sizes are those of Llama 3 8B (Grattafiori et al. 2024). Pairs of features that rotary positions turn lie side by
+    side, where published weights of other programs may order them otherwise.
+    """
     return Encoder(
         [
             EncoderBlock(

@@ -32,10 +32,17 @@ class _Stack(nn.Module):
         """Check the caches, and add positions to the tokens, which follow those of the caches."""
         if caches is not None and not self.causal:
             raise ShapeError("only a causal stack can decode token by token", remedy="causal=True, or no caches")
-        if caches is not None and len(caches) != len(self.blocks):
+        if caches is not None and (len(caches) != len(self.blocks) or len(set(map(id, caches))) != len(caches)):
             raise ShapeError(
-                f"{len(self.blocks)} blocks need as many caches, got {len(caches)}", remedy="new_caches(capacity)"
+                f"{len(self.blocks)} blocks need as many caches, each its own, got {len(set(map(id, caches)))}",
+                remedy="new_caches(capacity)",
             )
+        for cache in caches or ():  # before the first of them takes the tokens
+            if cache.length != caches[0].length or cache.length + tokens.shape[1] > cache.capacity:  # pyright: ignore[reportOptionalSubscript]
+                raise ShapeError(
+                    f"caches of {[c.length for c in caches or ()]} tokens cannot take {tokens.shape[1]} more",
+                    remedy="new_caches(capacity) of a larger capacity, used by this stack alone",
+                )
         if self.positions is None:
             return tokens
         return self.positions(tokens, start=caches[0].length if caches else 0)
@@ -71,6 +78,7 @@ class Encoder(_Stack):
         tokens: Tensor,
         *,
         key_padding_mask: Tensor | None = None,
+        positions: Tensor | None = None,
         caches: list[KeyValueCache] | None = None,
         **attention: Any,
     ) -> Tensor:
@@ -80,7 +88,8 @@ class Encoder(_Stack):
             tokens: ``[B, L, dim]``.
             key_padding_mask: Boolean ``[B, L]``, True where a token is real.
             caches: One a block, to decode token by token; see :meth:`new_caches`.
-            attention: Goes to every attention (mask, positions, grid).
+            positions: ``[L]`` or ``[B, L]``, for rotary attention; halved by distilling like the tokens.
+            attention: Goes to every attention (mask, grid).
 
         Returns:
             ``[B, L', dim]``; ``L'`` is ``L``, halved by every distilling.
@@ -88,22 +97,31 @@ class Encoder(_Stack):
         Raises:
             ShapeError: If there are caches, but not one for each block.
         """
+        if "causal" in attention:
+            raise ShapeError("whether a stack is causal is said when it is made", remedy="Encoder(..., causal=True)")
         tokens = self._placed(tokens, caches)
-        if self.causal:
-            attention["causal"] = True
+        attention["causal"] = self.causal
         for number, block in enumerate(self.blocks):
             if isinstance(block, Distil):
                 tokens = block(tokens, key_padding_mask)
                 key_padding_mask = None if key_padding_mask is None else block.halve_mask(key_padding_mask)
+                positions = None if positions is None else block.halve_positions(positions)
             else:
                 cache = None if caches is None else caches[number]
-                tokens = block(tokens, key_padding_mask=key_padding_mask, cache=cache, **attention)
+                tokens = block(tokens, key_padding_mask=key_padding_mask, positions=positions, cache=cache, **attention)
         return tokens if self.norm is None else self.norm(tokens)
 
-    def mask_of_output(self, key_padding_mask: Tensor | None) -> Tensor | None:
-        """Which of the tokens that come out are real."""
+    def positions_of_output(self, positions: Tensor) -> Tensor:
+        """Where the tokens that come out stand."""
         for block in self.blocks:
-            if isinstance(block, Distil) and key_padding_mask is not None:
+            if isinstance(block, Distil):
+                positions = block.halve_positions(positions)
+        return positions
+
+    def mask_of_output(self, key_padding_mask: Tensor) -> Tensor:
+        """Which of the tokens that come out are real, boolean ``[B, L']``."""
+        for block in self.blocks:
+            if isinstance(block, Distil):
                 key_padding_mask = block.halve_mask(key_padding_mask)
         return key_padding_mask
 
@@ -165,17 +183,25 @@ class EncoderDecoder(nn.Module):
         self.encoder = encoder
         self.decoder = decoder
 
-    def forward(self, source: Tensor, target: Tensor, *, source_padding_mask: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        source: Tensor,
+        target: Tensor,
+        *,
+        source_padding_mask: Tensor | None = None,
+        target_padding_mask: Tensor | None = None,
+    ) -> Tensor:
         """Encode the source, and decode the target beside it.
 
         Args:
             source: ``[B, S, dim]``.
             target: ``[B, L, dim]``.
             source_padding_mask: Boolean ``[B, S]``, True where a source token is real.
+            target_padding_mask: Boolean ``[B, L]``, True where a target token is real.
 
         Returns:
             ``[B, L, dim]``.
         """
         memory = self.encoder(source, key_padding_mask=source_padding_mask)
-        real = self.encoder.mask_of_output(source_padding_mask)
-        return self.decoder(target, memory, memory_padding_mask=real)
+        real = None if source_padding_mask is None else self.encoder.mask_of_output(source_padding_mask)
+        return self.decoder(target, memory, key_padding_mask=target_padding_mask, memory_padding_mask=real)

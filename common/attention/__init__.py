@@ -8,10 +8,11 @@ Boolean masks are True where a query may attend to a key.
 
 from common.attention.additive import additive
 from common.attention.cache import KeyValueCache
+from common.attention.checks import MECHANISMS
 from common.attention.full import attention_weights, full
 from common.attention.linear import linear
 from common.attention.local import local
-from common.attention.module import MECHANISMS, Attention
+from common.attention.module import Attention
 from common.attention.probsparse import probsparse
 from common.attention.prototype import prototype, summarise
 from common.attention.window2d import window2d

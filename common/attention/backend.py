@@ -17,6 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from common.attention.masks import near
 
 FLEX_LENGTH = 4096  # queries from which on a block mask pays
+FLEX_WIDTH = 16  # least width of a head that its kernels take
 
 
 def fused(
@@ -57,7 +58,8 @@ def fused(
 
 def flex_pays(query: Tensor, *, masked: bool, dropout: float) -> bool:
     """Whether FlexAttention should compute a windowed pattern; it knows neither dropout nor masks made elsewhere."""
-    return query.is_cuda and query.shape[2] >= FLEX_LENGTH and not masked and not dropout
+    long, wide = query.shape[2] >= FLEX_LENGTH, query.shape[3] >= FLEX_WIDTH
+    return query.is_cuda and long and wide and not masked and not dropout
 
 
 def windowed_flex(
@@ -87,4 +89,5 @@ def _block_mask(queries: int, keys: int, window: int, global_tokens: int, causal
 def _compiled_flex() -> Any:
     from torch.nn.attention.flex_attention import flex_attention
 
-    return torch.compile(flex_attention, dynamic=False)
+    # Sizes become symbols at the second shape: past a few recompilations torch would compute all scores instead.
+    return torch.compile(flex_attention)

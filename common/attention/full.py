@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -11,6 +10,7 @@ from torch.nn.functional import dropout as drop
 
 from common.attention.backend import fused
 from common.attention.masks import check_heads, softmax, visible
+from common.errors import ShapeError
 
 Normalise = Literal["softmax", "sigmoid", "relu"]
 
@@ -48,6 +48,8 @@ def full(
     """
     check_heads(query, key, value)
     heads, queries, keys = query.shape[1], query.shape[2], key.shape[2]
+    check_normalise(normalise)
+    _check_bias(bias, query, keys)
     if normalise != "softmax":
         weights = attention_weights(query, key, mask=mask, causal=causal, bias=bias, scale=scale, normalise=normalise)
         value = value.repeat_interleave(heads // value.shape[1], dim=1)  # [B, G, S, Dv] -> [B, H, S, Dv]
@@ -87,13 +89,18 @@ def attention_weights(
         causal: As in :func:`full`.
         bias: As in :func:`full`.
         scale: As in :func:`full`.
-        normalise: ``softmax``; ``sigmoid`` of the score less ``ln S`` (Ramapuram et al. 2024); or ``relu`` of the
-            score over ``S`` (Wortsman et al. 2023).
+        normalise: ``softmax``; ``sigmoid`` of the score less ``ln n`` (Ramapuram et al. 2024); or ``relu`` of the
+            score over ``n`` (Wortsman et al. 2023), where ``n`` is the number of keys the query may see.
 
     Returns:
         ``[B, H, L, S]`` in float32 or wider; under softmax, rows sum to one, or to zero with nothing to attend to.
+
+    Raises:
+        ShapeError: If shapes, the mask or the bias do not fit.
     """
     check_heads(query, key, key)
+    check_normalise(normalise)
+    _check_bias(bias, query, key.shape[2])
     heads, width, keys = query.shape[1], query.shape[3], key.shape[2]
     key = key.repeat_interleave(heads // key.shape[1], dim=1)  # [B, G, S, D] -> [B, H, S, D]
     kind = torch.promote_types(query.dtype, torch.float32)
@@ -105,5 +112,28 @@ def attention_weights(
     mask = visible(query, key, mask, causal=causal)
     if normalise == "softmax":
         return softmax(scores, mask)
-    weights = torch.sigmoid(scores - math.log(keys)) if normalise == "sigmoid" else torch.relu(scores) / keys
+    seen = torch.full((1,), keys, device=query.device)
+    if mask is not None:
+        seen = mask.expand(*mask.shape[:-1], keys).sum(dim=-1, keepdim=True)
+    seen = seen.clamp(min=1).to(kind)
+    weights = torch.sigmoid(scores - seen.log()) if normalise == "sigmoid" else torch.relu(scores) / seen
     return weights if mask is None else weights.masked_fill(~mask, 0.0)
+
+
+def check_normalise(normalise: str) -> None:
+    """Refuse a way from scores to weights that is not known.
+
+    Raises:
+        ShapeError: If it is not.
+    """
+    if normalise not in get_args(Normalise):
+        raise ShapeError(f"normalise {normalise!r} is not known", remedy=f"one of {', '.join(get_args(Normalise))}")
+
+
+def _check_bias(bias: Tensor | None, query: Tensor, keys: int) -> None:
+    if bias is None:
+        return
+    target = (*query.shape[:3], keys)
+    shape = (1,) * (4 - bias.dim()) + tuple(bias.shape)
+    if len(shape) != 4 or any(size not in (1, wanted) for size, wanted in zip(shape, target, strict=True)):
+        raise ShapeError(f"a bias {list(bias.shape)} does not broadcast to [B, H, L, S] = {list(target)}")

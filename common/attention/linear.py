@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import elu, pad
+from torch.nn.functional import pad
 
-from common.attention.masks import check_heads, check_key_mask
+from common.attention.masks import check_heads, check_key_mask, whole_precision
 
 BLOCK = 4096  # positions worked on at a time, so that what lies between input and output stays in the caches
 CHUNK = 128  # positions whose scores are written out in the causal form; between chunks go running sums
@@ -29,7 +29,7 @@ def linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = N
         ShapeError: If shapes do not fit, or the mask differs between queries.
     """
     check_heads(query, key, value)
-    with torch.autocast(query.device.type, enabled=False):  # it would take the products back to half precision
+    with whole_precision(query):
         return _linear(query, key, value, mask=mask, causal=causal)
 
 
@@ -62,8 +62,12 @@ def _linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, c
 
 
 def _phi(tensor: Tensor) -> Tensor:
-    """Features in float32 or wider: sums of many products overflow half precision."""
-    return elu(tensor.to(torch.promote_types(tensor.dtype, torch.float32))) + 1
+    """Features in float32 or wider: sums of many products overflow half precision.
+
+    Written as ``exp(x)`` below zero: ``elu(x) + 1`` loses its digits there, and is zero below -17.
+    """
+    tensor = tensor.to(torch.promote_types(tensor.dtype, torch.float32))
+    return torch.where(tensor > 0, tensor + 1, tensor.clamp(max=0).exp())
 
 
 def _features(key: Tensor, value: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:

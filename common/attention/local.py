@@ -63,6 +63,11 @@ def local(
     places, others = (torch.arange(count, device=query.device) for count in (queries, keys))
     places = places.unsqueeze(1) + keys - queries  # [L, 1], as positions of keys
     if span >= keys or queries <= block:
+        unseen = max(keys - queries - window - global_tokens, 0)  # between the global keys and the first window
+        if unseen and keys - queries >= global_tokens:  # no query is a global one, which would see all
+            kept = torch.cat((others[:global_tokens], others[global_tokens + unseen :]))
+            mask = None if mask is None else mask.expand(-1, -1, -1, keys)[..., kept]
+            key, value, others = key[:, :, kept], value[:, :, kept], kept
         return full(query, key, value, mask=merge(mask, pattern(places, others)), dropout=dropout)
     # Block t sees the keys from t * block + keys - queries - window on. Padding may be negative, which cuts.
     left = window - (keys - queries)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -70,6 +72,25 @@ def check_mask(mask: Tensor, *, batch: int, heads: int, queries: int, keys: int)
     return mask if mask.dim() == 4 else mask[None, None]
 
 
+def check_padding(mask: Tensor | None, name: str, *, batch: int, length: int) -> None:
+    """Check a mask of real tokens.
+
+    Args:
+        mask: Boolean ``[B, length]``, True where a token is real; or None.
+        name: What the argument is called, for the message.
+        batch: ``B``.
+        length: Number of tokens.
+
+    Raises:
+        ShapeError: If it is not boolean or of another shape.
+    """
+    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != (batch, length)):
+        raise ShapeError(
+            f"{name} must be boolean [B, length] = {[batch, length]}, True where a token is real, got "
+            f"{mask.dtype} {list(mask.shape)}"
+        )
+
+
 def check_key_mask(mask: Tensor, *, batch: int, keys: int, mechanism: str) -> Tensor:
     """Return a mask that is the same for all heads and queries as ``[B or 1, 1, S]``.
 
@@ -89,6 +110,12 @@ def check_key_mask(mask: Tensor, *, batch: int, keys: int, mechanism: str) -> Te
         )
     mask = check_mask(mask, batch=batch, heads=1, queries=1, keys=keys)
     return mask.expand(-1, -1, -1, keys)[:, :, 0]
+
+
+def whole_precision(tensor: Tensor) -> AbstractContextManager[object]:
+    """A context without autocast, which would take products back to half precision."""
+    kind = tensor.device.type
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
 def softmax(scores: Tensor, mask: Tensor | None) -> Tensor:

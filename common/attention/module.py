@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import torch
 from torch import Tensor, nn
 
 from common.attention.additive import additive
 from common.attention.cache import KeyValueCache
+from common.attention.checks import Mechanism, Position, check_options, check_own, check_position, check_sizes
 from common.attention.full import Normalise, full
 from common.attention.linear import linear
 from common.attention.local import local
-from common.attention.masks import check_mask, merge
+from common.attention.masks import check_mask, check_padding, merge
 from common.attention.probsparse import probsparse
 from common.attention.prototype import prototype, summarise
 from common.attention.window2d import window2d
 from common.errors import ShapeError
 from common.positions import RelativeBias, RelativeBias2d, rotate
-
-Mechanism = Literal["full", "probsparse", "local", "linear", "prototype", "window2d", "additive"]
-MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
-Position = Literal["rotary", "relative"]
 
 
 class Attention(nn.Module):
@@ -34,14 +29,14 @@ class Attention(nn.Module):
             default) multi-head, between is grouped (Ainslie et al. 2023).
         key_dim: Width of keys and values before projection; ``dim`` by default.
         mechanism: ``full``, ``probsparse``, ``local``, ``linear``, ``prototype``, ``window2d`` or ``additive``.
-        window: Side of the windows of ``window2d``; largest distance of ``local``.
-        shift: Shift of the windows of ``window2d``.
-        global_tokens: Of ``local``: the first so many positions see all, and are seen by all.
-        prototypes: Number of learned prototypes of ``prototype``.
-        factor: Constant of ``probsparse``.
-        position: ``rotary`` turns queries and keys by their positions; ``relative`` adds a learned bias by distance
-            (``full``, up to ``reach``) or by offset inside the window (``window2d``).
-        reach: Distances beyond this share one bias.
+        window: Of ``window2d``, the side of the windows; of ``local``, the largest distance; 8 by default.
+        shift: Of ``window2d``: how far the windows are shifted; 0 by default.
+        global_tokens: Of ``local``: the first so many positions see all, and are seen by all; 0 by default.
+        prototypes: Of ``prototype``: how many are learned; 32 by default.
+        factor: Of ``probsparse``: its constant; 5 by default.
+        position: ``rotary`` turns queries and keys by their positions (``full``, ``probsparse``, ``local``);
+            ``relative`` adds a learned bias by distance (``full``) or by offset inside the window (``window2d``).
+        reach: Of ``relative`` in ``full``: distances beyond this share one bias; 128 by default.
         dropout: Probability of dropping an attention weight in training.
         qk_norm: Normalise queries and keys of each head to unit root mean square (Henry et al. 2020).
         bias: Whether the projections have a bias.
@@ -60,13 +55,13 @@ class Attention(nn.Module):
         kv_heads: int | None = None,
         key_dim: int | None = None,
         mechanism: Mechanism = "full",
-        window: int = 8,
-        shift: int = 0,
-        global_tokens: int = 0,
-        prototypes: int = 32,
-        factor: float = 5.0,
+        window: int | None = None,
+        shift: int | None = None,
+        global_tokens: int | None = None,
+        prototypes: int | None = None,
+        factor: float | None = None,
         position: Position | None = None,
-        reach: int = 128,
+        reach: int | None = None,
         dropout: float = 0.0,
         qk_norm: bool = False,
         bias: bool = True,
@@ -76,12 +71,19 @@ class Attention(nn.Module):
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
         key_dim = dim if key_dim is None else key_dim
-        _check_sizes(dim, heads, kv_heads)
-        _check_options(mechanism, position, (dim // heads), dropout=dropout, scaled=scaled, normalise=normalise)
+        check_sizes(dim, heads, kv_heads, key_dim, dropout)
+        check_position(mechanism, position, dim // heads)
+        check_options(mechanism, dropout=dropout, scaled=scaled, normalise=normalise)
+        check_own(
+            mechanism, position, window=window, shift=shift, global_tokens=global_tokens, prototypes=prototypes,
+            factor=factor, reach=reach,
+        )  # fmt: skip
         width = dim // heads
+        self.dim, self.key_dim = dim, key_dim
         self.heads, self.kv_heads, self.width = heads, kv_heads, width
         self.mechanism: Mechanism = mechanism
-        self.window, self.shift, self.global_tokens, self.factor = window, shift, global_tokens, factor
+        self.window, self.shift, self.global_tokens = _or(window, 8), _or(shift, 0), _or(global_tokens, 0)
+        self.factor = 5.0 if factor is None else factor
         self.rotary = position == "rotary"
         self.dropout = dropout
         self.scale = None if scaled else 1.0
@@ -92,12 +94,12 @@ class Attention(nn.Module):
         self.output = nn.Linear(heads * width, dim, bias=bias)
         self.query_norm = nn.RMSNorm(width) if qk_norm else nn.Identity()
         self.key_norm = nn.RMSNorm(width) if qk_norm else nn.Identity()
+        self.relative: RelativeBias | RelativeBias2d | None = None
         if position == "relative":
-            self.bias = RelativeBias2d(heads, window) if mechanism == "window2d" else RelativeBias(heads, reach)
-        else:
-            self.bias = None
+            windows = mechanism == "window2d"
+            self.relative = RelativeBias2d(heads, self.window) if windows else RelativeBias(heads, _or(reach, 128))
         if mechanism == "prototype":
-            self.prototypes = nn.Parameter(torch.randn(kv_heads, prototypes, width))
+            self.prototypes = nn.Parameter(torch.randn(kv_heads, _or(prototypes, 32), width))
         if mechanism == "additive":
             self.score = nn.Parameter(torch.randn(heads, width) / width**0.5)
 
@@ -123,7 +125,7 @@ class Attention(nn.Module):
             key_padding_mask: Boolean ``[B, S]``, True where a key is real.
             causal: See no later position; the queries are the last ``L`` of the ``S`` positions.
             positions: ``[L]`` or ``[B, L]`` for rotary; the index by default.
-            key_positions: ``[S]`` or ``[B, S]``; ``positions`` by default in self-attention, else the index.
+            key_positions: ``[S]`` or ``[B, S]``, for cross-attention, to go with ``positions``.
             grid: ``(rows, columns)`` for ``window2d``.
             cache: Keys and values of earlier tokens, to which those of ``query`` are added; self-attention only, and
                 for ``full`` and ``local``, whose queries may be the last of many positions, with ``causal=True``.
@@ -135,23 +137,27 @@ class Attention(nn.Module):
             ShapeError: If shapes or masks do not fit each other or the mechanism.
         """
         source = query if key is None else key
+        self._check_tokens(query, source)
+        if grid is not None and self.mechanism != "window2d":
+            raise ShapeError(f"a grid is for window2d, not for {self.mechanism!r}", remedy="leave out grid")
+        earlier = self._check_cache(cache, own=key is None, causal=causal)
+        batch, queries, keys = query.shape[0], query.shape[1], earlier + source.shape[1]
+        self._check_positions(positions, key_positions, query, source, own=key is None)
+        # Masks are checked before a cache takes the tokens, so that a refused call leaves it as it was.
+        check_padding(key_padding_mask, "key_padding_mask", batch=batch, length=keys)
+        if mask is not None:
+            mask = check_mask(mask, batch=batch, heads=self.heads, queries=queries, keys=keys)
+        if key_padding_mask is not None:
+            # What stands in the padding must not matter, and zero times not-a-number would.
+            source = source.masked_fill(~key_padding_mask[:, earlier:, None], 0.0)
         q = self.query_norm(self._split(self.query(query), self.heads))  # [B, H, L, D]
         k = self.key_norm(self._split(self.key(source), self.kv_heads))  # [B, G, S, D]
         v = self._split(self.value(source), self.kv_heads)
         if self.rotary:
-            if key is None and key_positions is None:
-                key_positions = positions
-            earlier = 0 if cache is None else cache.length
+            own = positions if key is None else key_positions
             q = rotate(q, _or_index(positions, q, earlier))
-            k = rotate(k, _or_index(key_positions, k, earlier))
+            k = rotate(k, _or_index(own, k, earlier))
         if cache is not None:
-            if key is not None or self.mechanism not in ("full", "local"):
-                raise ShapeError(
-                    "a cache is for self-attention by 'full' or 'local'", remedy="decode with one of these mechanisms"
-                )
-            if not causal:
-                raise ShapeError("tokens of a cache must not see later ones", remedy="causal=True")
-            _check_key_padding(key_padding_mask, k.shape[0], cache.length + k.shape[2])  # before it takes the tokens
             k, v = cache.append(k, v)
         mixed = self._mix(q, k, v, mask, key_padding_mask, causal, grid, own=key is None)
         return self.output(mixed.transpose(1, 2).flatten(2))  # [B, H, L, D] -> [B, L, H D]
@@ -169,23 +175,19 @@ class Attention(nn.Module):
         own: bool,
     ) -> Tensor:
         dropout = self.dropout if self.training else 0.0
-        batch, keys = k.shape[0], k.shape[2]
-        _check_key_padding(key_padding_mask, batch, keys)
         if self.mechanism == "window2d":
             if grid is None or mask is not None or causal:
                 raise ShapeError("window2d needs grid=(rows, columns), and takes neither mask nor causal")
-            bias = None if self.bias is None else self.bias()
+            bias = self.relative() if isinstance(self.relative, RelativeBias2d) else None
             return window2d(
                 q, k, v, grid=grid, window=self.window, shift=self.shift,
                 key_padding_mask=key_padding_mask, bias=bias, dropout=dropout,
             )  # fmt: skip
-        if mask is not None:
-            mask = check_mask(mask, batch=batch, heads=q.shape[1], queries=q.shape[2], keys=keys)
         if key_padding_mask is not None:
             mask = merge(mask, key_padding_mask[:, None, None, :])
         match self.mechanism:
             case "full":
-                bias = None if self.bias is None else self.bias(q.shape[2], keys)
+                bias = self.relative(q.shape[2], k.shape[2]) if isinstance(self.relative, RelativeBias) else None
                 return full(
                     q, k, v, mask=mask, causal=causal, bias=bias, dropout=dropout, scale=self.scale,
                     normalise=self.normalise,
@@ -207,49 +209,55 @@ class Attention(nn.Module):
             case "additive":
                 return additive(q, k, v, score=self.score, mask=mask, causal=causal, dropout=dropout)
 
+    def _check_tokens(self, query: Tensor, source: Tensor) -> None:
+        if query.dim() != 3 or source.dim() != 3 or query.shape[0] != source.shape[0]:
+            raise ShapeError(
+                f"tokens must be [B, L, dim] and [B, S, key_dim], got {list(query.shape)} and {list(source.shape)}"
+            )
+        if query.shape[2] != self.dim or source.shape[2] != self.key_dim:
+            raise ShapeError(
+                f"tokens of width {query.shape[2]} and keys of width {source.shape[2]} do not fit dim {self.dim} and "
+                f"key_dim {self.key_dim}",
+                remedy="Attention(dim=..., key_dim=...) of these widths",
+            )
+
+    def _check_cache(self, cache: KeyValueCache | None, *, own: bool, causal: bool) -> int:
+        """How many tokens came before."""
+        if cache is None:
+            return 0
+        if not own or self.mechanism not in ("full", "local"):
+            raise ShapeError(
+                "a cache is for self-attention by 'full' or 'local'", remedy="decode with one of these mechanisms"
+            )
+        if not causal:
+            raise ShapeError("tokens of a cache must not see later ones", remedy="causal=True")
+        return cache.length
+
+    def _check_positions(
+        self, positions: Tensor | None, key_positions: Tensor | None, query: Tensor, source: Tensor, *, own: bool
+    ) -> None:
+        if positions is None and key_positions is None:
+            return
+        if not self.rotary:
+            raise ShapeError("positions are for rotary attention", remedy="position='rotary', or leave them out")
+        if own != (key_positions is None) or positions is None:
+            raise ShapeError(
+                "self-attention takes positions, cross-attention positions and key_positions",
+                remedy="positions of both sides are of one clock, so give both or neither",
+            )
+        for places, tokens in ((positions, query), (key_positions, source)):
+            if places is not None and tuple(places.shape) not in (tuple(tokens.shape[:2]), (tokens.shape[1],)):
+                raise ShapeError(
+                    f"positions {list(places.shape)} do not fit tokens {list(tokens.shape)}", remedy="[L] or [B, L]"
+                )
+
     def _split(self, projected: Tensor, heads: int) -> Tensor:
         return projected.unflatten(-1, (heads, self.width)).transpose(1, 2)  # [B, L, H D] -> [B, H, L, D]
 
 
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
 def _or_index(positions: Tensor | None, tensor: Tensor, earlier: int) -> Tensor:
     return torch.arange(tensor.shape[2], device=tensor.device) + earlier if positions is None else positions
-
-
-def _check_key_padding(mask: Tensor | None, batch: int, keys: int) -> None:
-    if mask is not None and (mask.dtype != torch.bool or tuple(mask.shape) != (batch, keys)):
-        raise ShapeError(
-            f"key_padding_mask must be boolean [B, S] = {[batch, keys]}, True where a key is real, got "
-            f"{mask.dtype} {list(mask.shape)}"
-        )
-
-
-def _check_sizes(dim: int, heads: int, kv_heads: int) -> None:
-    if dim % heads:
-        raise ShapeError(
-            f"dim {dim} does not divide by {heads} heads",
-            remedy=f"dim {heads * max(1, round(dim / heads))}, or another number of heads",
-        )
-    if heads % kv_heads:
-        raise ShapeError(
-            f"{heads} heads cannot share {kv_heads} key/value heads",
-            remedy="make heads a multiple of kv_heads",
-        )
-
-
-def _check_options(
-    mechanism: str, position: str | None, width: int, *, dropout: float, scaled: bool, normalise: str
-) -> None:
-    if mechanism not in MECHANISMS:
-        raise ShapeError(f"mechanism {mechanism!r} is not known", remedy=f"one of {', '.join(MECHANISMS)}")
-    if position not in (None, *get_args(Position)):
-        raise ShapeError(f"position {position!r} is not known", remedy="rotary, relative, or None")
-    if position == "relative" and mechanism not in ("full", "window2d"):
-        raise ShapeError(f"position 'relative' does not go with {mechanism!r}", remedy="use full or window2d")
-    if position == "rotary" and width % 2:
-        raise ShapeError(f"rotary positions need an even width a head, got {width}")
-    if normalise not in get_args(Normalise):
-        raise ShapeError(f"normalise {normalise!r} is not known", remedy=f"one of {', '.join(get_args(Normalise))}")
-    if mechanism != "full" and (not scaled or normalise != "softmax"):
-        raise ShapeError("scaled=False and normalise are options of 'full' alone", remedy="mechanism='full'")
-    if mechanism == "linear" and dropout:
-        raise ShapeError("linear attention writes out no weights to drop", remedy="dropout=0")

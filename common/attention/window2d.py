@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from common.attention.full import full
-from common.attention.masks import check_heads
+from common.attention.masks import check_heads, check_padding
 from common.errors import ShapeError
 
 
@@ -56,6 +56,7 @@ def window2d(
     if not 0 <= shift < window:
         raise ShapeError(f"shift {shift} is not within 0 and window - 1 = {window - 1}")
     batch = query.shape[0]
+    check_padding(key_padding_mask, "key_padding_mask", batch=batch, length=key.shape[2])
     # Along a side that one window covers, a shift would only part what belongs together.
     shifts = (shift if rows > window else 0, shift if columns > window else 0)
     parts = [_partition(tensor, grid, window, shifts) for tensor in (query, key, value)]  # [B n, heads, w w, width]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from common.attention import Attention
 from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward
+from common.stacks import Encoder
 from forecasting.encodings import FUTURE, HISTORY, future_features, history_features
 from forecasting.models.ridge import LinearPath
 from forecasting.normalise import last_observed, spread
@@ -58,16 +59,14 @@ class Informer(nn.Module):
         self.period = PeriodTable(learned=period_table)
         self.linear = LinearPath(lookback, horizon)
         self.inlet = nn.Linear(self.patch * HISTORY, dim)
-        self.encoder = nn.ModuleList(
-            EncoderBlock(
-                dim,
-                attention=Attention(dim, heads, mechanism="probsparse", factor=factor, position="rotary"),
-                feed_forward=FeedForward(dim, dropout=dropout),
-                dropout=dropout,
-            )
-            for _ in range(layers)
-        )
-        self.distil = nn.ModuleList(Distil(dim) for _ in range(layers - 1))
+        blocks: list[EncoderBlock | Distil] = []
+        for layer in range(layers):
+            if layer:
+                blocks.append(Distil(dim))
+            attention = Attention(dim, heads, mechanism="probsparse", factor=factor, position="rotary")
+            feed_forward = FeedForward(dim, dropout=dropout)
+            blocks.append(EncoderBlock(dim, attention=attention, feed_forward=feed_forward, dropout=dropout))
+        self.encoder = Encoder(blocks)
         self.request = nn.Linear(FUTURE, dim)
         self.decoder = DecoderBlock(
             dim,
@@ -107,10 +106,5 @@ class Informer(nn.Module):
         real = nn.functional.pad(batch.observed, (missing, 0)).unflatten(1, (-1, self.patch)).any(dim=2)
         # A token stands at its last row; the padding before the first row never is.
         times = batch.steps[:, self.patch - 1 - missing :: self.patch]
-        for number, block in enumerate(self.encoder):
-            if number:
-                tokens, real = self.distil[number - 1](tokens, real), Distil.halve_mask(real)
-                # A halved token stands at the later of its two.
-                times = torch.cat((times[:, 1::2], times[:, -1:]), dim=1) if times.shape[1] % 2 else times[:, 1::2]
-            tokens = block(tokens, key_padding_mask=real, positions=times)
-        return tokens, real, times
+        memory = self.encoder(tokens, key_padding_mask=real, positions=times)
+        return memory, self.encoder.mask_of_output(real), self.encoder.positions_of_output(times)

@@ -6,8 +6,8 @@ from blocks_reference import copy_decoder_block, copy_encoder_block, unlike
 from torch import nn
 
 from common import presets
-from common.attention import Attention
-from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward
+from common.attention import Attention, KeyValueCache
+from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward, Residual
 from common.errors import ShapeError
 from common.positions import AddPositions, sinusoidal
 from common.stacks import Decoder, Encoder
@@ -95,7 +95,7 @@ def test_decoding_token_by_token_is_one_causal_pass(make):
         caches = model.new_caches(11)
         steps = [model(part, caches=caches) for part in tokens.split([3, 1, 1, 1, 2, 1, 1, 1], dim=1)]
     torch.testing.assert_close(torch.cat(steps, dim=1), want, atol=1e-5, rtol=1e-5)
-    with pytest.raises(ShapeError, match="cannot hold 12"), torch.no_grad():
+    with pytest.raises(ShapeError, match="cannot take 1 more"), torch.no_grad():
         model(tokens[:, :1], caches=caches)
 
 
@@ -131,7 +131,7 @@ def test_swin_block_is_that_of_timm():
             for part, layer in enumerate((attention.query, attention.key, attention.value)):
                 layer.weight.copy_(theirs.attn.qkv.weight[16 * part : 16 * part + 16])
                 layer.bias.copy_(theirs.attn.qkv.bias[16 * part : 16 * part + 16])
-            attention.bias.table.copy_(theirs.attn.relative_position_bias_table)
+            attention.relative.table.copy_(theirs.attn.relative_position_bias_table)
         attention.output.load_state_dict(theirs.attn.proj.state_dict())
         block.attention.norm.load_state_dict(theirs.norm1.state_dict())
         block.feed_forward.norm.load_state_dict(theirs.norm2.state_dict())
@@ -159,7 +159,7 @@ def test_learned_positions_end_and_sines_do_not():
 
 def test_a_cache_for_each_block():
     model = Encoder([EncoderBlock(8, attention=Attention(8, 2), feed_forward=FeedForward(8))], causal=True)
-    with pytest.raises(ShapeError, match="1 blocks need as many caches, got 2"):
+    with pytest.raises(ShapeError, match="1 blocks need as many caches, each its own, got 2"):
         model(torch.zeros(1, 1, 8), caches=[*model.new_caches(4), *model.new_caches(4)])
 
 
@@ -191,7 +191,7 @@ def test_one_swin_window_is_not_shifted():
     torch.manual_seed(0)
     model = presets.swin_block(16, heads=2, window=4)
     for block in model.blocks:
-        nn.init.normal_(block.attention.branch.bias.table)
+        nn.init.normal_(block.attention.branch.relative.table)
     plain = presets.swin_block(16, heads=2, window=4)
     plain.load_state_dict(model.state_dict())
     plain.blocks[1].attention.branch.shift = 0
@@ -199,3 +199,112 @@ def test_one_swin_window_is_not_shifted():
     assert torch.equal(model(tokens, grid=(4, 4)), plain(tokens, grid=(4, 4)))
     tokens = torch.randn(1, 64, 16)
     assert not torch.allclose(model(tokens, grid=(8, 8)), plain(tokens, grid=(8, 8)))
+
+
+def test_positions_are_halved_with_the_tokens():
+    """Rotary attention after distilling must know where the halved tokens stand."""
+    torch.manual_seed(0)
+    block = [
+        EncoderBlock(8, attention=Attention(8, 2, position="rotary"), feed_forward=FeedForward(8)) for _ in range(2)
+    ]
+    stack = Encoder([block[0], Distil(8), block[1]]).eval()
+    times = torch.rand(2, 9, dtype=torch.float64).cumsum(1)
+    tokens = torch.randn(2, 9, 8)
+    got = stack(tokens, positions=times)
+    halved = stack.positions_of_output(times)
+    assert torch.equal(halved, times[:, [1, 3, 5, 7, 8]])
+    by_hand = block[1](stack.blocks[1](block[0](tokens, positions=times)), positions=halved)
+    torch.testing.assert_close(got, by_hand)
+    torch.testing.assert_close(got, stack(tokens, positions=times + 1e4), atol=1e-5, rtol=1e-5)
+    assert torch.equal(stack.positions_of_output(torch.arange(8)), torch.tensor([1, 3, 5, 7]))
+
+
+def test_cross_attention_turns_by_the_times_of_both_sides():
+    torch.manual_seed(0)
+    parts = {"attention": Attention(8, 2, position="rotary"), "cross": Attention(8, 2, position="rotary")}
+    block = DecoderBlock(8, **parts, feed_forward=FeedForward(8)).eval()
+    tokens, memory = torch.randn(2, 5, 8), torch.randn(2, 7, 8)
+    times, there = torch.rand(2, 5).cumsum(1), torch.rand(2, 7).cumsum(1)
+    got = block(tokens, memory, positions=times, memory_positions=there)
+    hidden = block.attention(tokens, positions=times)
+    hidden = hidden + block.cross.branch(block.cross.norm(hidden), memory, positions=times, key_positions=there)
+    torch.testing.assert_close(got, block.feed_forward(hidden))
+    with pytest.raises(ShapeError, match="both or neither"):
+        block(tokens, memory, positions=times)
+    real = torch.ones(2, 5, dtype=torch.bool)
+    real[:, 3:] = False
+    padded = block(tokens, memory, key_padding_mask=real)
+    tokens[:, 3:] = 9.0
+    assert torch.equal(padded[:, :3], block(tokens, memory, key_padding_mask=real)[:, :3])
+
+
+@pytest.mark.parametrize("make", [presets.transformer, presets.bert, presets.gpt, presets.informer, presets.swin_block])
+def test_presets_drop_out_where_their_papers_do(make):
+    """Each layer that has a rate has that of the preset, and there is one behind every branch."""
+    options = {} if make is presets.swin_block else {"heads": 2}
+    model = make(12, dropout=0.25, **options)
+    rates = [layer.p for layer in model.modules() if isinstance(layer, torch.nn.Dropout)]
+    branches = [layer for layer in model.modules() if isinstance(layer, Residual)]
+    assert len(branches) > 1
+    assert all(branch.dropout.p == 0.25 for branch in branches)
+    assert set(rates) <= {0.0, 0.25}
+    if make is not presets.transformer:  # whose paper drops no attention weights
+        assert all(layer.dropout == 0.25 for layer in model.modules() if isinstance(layer, Attention))
+
+
+def test_dropout_acts_in_training_alone():
+    torch.manual_seed(0)
+    layers = (
+        FeedForward(16, dropout=0.5), Residual(16, torch.nn.Identity(), norm="layer", place="pre", dropout=0.5),
+        Residual(16, torch.nn.Identity(), norm="layer", place="post", dropout=0.5),
+    )  # fmt: skip
+    tokens = torch.randn(4, 50, 16)
+    for layer in layers:
+        assert not torch.equal(layer(tokens), layer(tokens))
+        layer.eval()
+        assert torch.equal(layer(tokens), layer(tokens))
+
+
+def test_the_informer_is_made_of_what_its_paper_says():
+    model = presets.informer(16, heads=2)
+    attentions = [block.attention.branch for block in model.encoder.blocks if isinstance(block, EncoderBlock)]
+    attentions += [block.attention.branch for block in model.decoder.blocks]
+    assert len(attentions) == 5
+    assert all(attention.mechanism == "probsparse" for attention in attentions)
+    assert all(block.cross.branch.mechanism == "full" for block in model.decoder.blocks)
+    assert [isinstance(block, Distil) for block in model.encoder.blocks] == [False, True, False, True, False]
+    for norm in (model.encoder.norm, model.decoder.norm):
+        assert isinstance(norm, torch.nn.LayerNorm)
+
+
+@pytest.mark.parametrize(("window", "shift"), [(7, 3), (4, 2), (5, 2)])
+def test_the_second_swin_block_is_shifted_by_half_a_window(window, shift):
+    blocks = presets.swin_block(12, window=window).blocks
+    assert [block.attention.branch.shift for block in blocks] == [0, shift]
+
+
+def test_whether_a_stack_is_causal_is_said_once():
+    stack = Encoder([EncoderBlock(8, attention=Attention(8, 2), feed_forward=FeedForward(8))])
+    with pytest.raises(ShapeError, match="when it is made"):
+        stack(torch.zeros(1, 3, 8), causal=True)
+
+
+def test_caches_that_do_not_belong_together_are_refused_before_any_is_filled():
+    blocks = [EncoderBlock(8, attention=Attention(8, 2), feed_forward=FeedForward(8)) for _ in range(2)]
+    stack = Encoder(blocks, causal=True).eval()
+    tokens = torch.zeros(1, 3, 8)
+    with torch.no_grad():
+        with pytest.raises(ShapeError, match="each its own"):
+            stack(tokens, caches=[KeyValueCache(9)] * 2)
+        caches = [KeyValueCache(9), KeyValueCache(4)]
+        stack(tokens, caches=caches)
+        with pytest.raises(ShapeError, match="cannot take 3 more"):
+            stack(tokens, caches=caches)
+        assert [cache.length for cache in caches] == [3, 3]
+
+
+def test_a_ratio_makes_the_hidden_layer():
+    assert FeedForward(8, ratio=1.5).up.out_features == 12
+    assert FeedForward(9, kind="swiglu").up.out_features == 24
+    with pytest.raises(ShapeError, match="above 0"):
+        FeedForward(8, ratio=0)

@@ -4,14 +4,11 @@ import math
 
 import pytest
 import torch
-from attention_reference import by_hand, parts
+from attention_reference import HEADS, by_hand, causal_pairs, chosen_by_hand, even_places, parts, weights_by_hand
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
 from common.attention import (
-    MECHANISMS,
-    Attention,
     additive,
     attention_weights,
     full,
@@ -22,57 +19,31 @@ from common.attention import (
     summarise,
     window2d,
 )  # fmt: skip
-from common.attention.probsparse import _earlier_and_larger
-from common.errors import ShapeError
+from common.attention.sparsity import _earlier_and_larger
 
 
 @given(
-    batch=st.integers(1, 2), heads=st.sampled_from([1, 2, 4]), queries=st.integers(1, 9), keys=st.integers(1, 9),
-    causal=st.booleans(), masked=st.booleans(), seed=st.integers(0, 99),
+    batch=st.integers(1, 2), heads=st.sampled_from(HEADS), queries=st.integers(1, 9), keys=st.integers(1, 9),
+    causal=st.booleans(), masked=st.booleans(), biased=st.booleans(), scale=st.sampled_from([None, 0.7]),
+    normalise=st.sampled_from(["softmax", "softmax", "sigmoid", "relu"]), seed=st.integers(0, 99),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None)
-def test_full_is_the_written_out_formula(batch, heads, queries, keys, causal, masked, seed):
-    query, key, value = parts(batch, heads, heads, queries, keys, seed=seed)
+@settings(max_examples=150, deadline=None)
+def test_full_is_the_written_out_formula(batch, heads, queries, keys, causal, masked, biased, scale, normalise, seed):
+    query, key, value = parts(batch, *heads, queries, keys, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
     allowed = torch.ones(batch, 1, queries, keys, dtype=torch.bool)
-    mask = None
-    if masked:
-        mask = torch.rand(batch, 1, queries, keys, generator=torch.Generator().manual_seed(seed)) > 0.5
+    mask = torch.rand(batch, 1, queries, keys, generator=generator) > 0.5 if masked else None
+    bias = torch.randn(heads[0], queries, keys, generator=generator) if biased else None
+    if mask is not None:
         allowed = allowed & mask
     if causal:
-        allowed = allowed & torch.ones(queries, keys, dtype=torch.bool).tril(keys - queries)
-    got = full(query, key, value, mask=mask, causal=causal)
-    torch.testing.assert_close(got, by_hand(query, key, value, allowed), atol=1e-5, rtol=1e-5)
-    weights = attention_weights(query, key, mask=mask, causal=causal)
-    torch.testing.assert_close(weights @ value, got, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("cross", [False, True])
-@pytest.mark.parametrize("padded", [False, True])
-def test_module_is_torch_multihead_attention(cross, padded):
-    torch.manual_seed(0)
-    ours = Attention(32, 4)
-    theirs = nn.MultiheadAttention(32, 4, batch_first=True)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
-        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
-        theirs.out_proj.weight.copy_(ours.output.weight)
-        theirs.out_proj.bias.copy_(ours.output.bias)
-    tokens = torch.randn(3, 10, 32)
-    memory = torch.randn(3, 7, 32) if cross else tokens
-    real = torch.ones(3, memory.shape[1], dtype=torch.bool)
-    if padded:
-        real[1, 4:] = False
-    causal = not cross
-    forbidden = ~torch.ones(10, 10, dtype=torch.bool).tril() if causal else None
-    want, _ = theirs(tokens, memory, memory, key_padding_mask=~real, attn_mask=forbidden)
-    got = ours(tokens, memory if cross else None, key_padding_mask=real if padded else None, causal=causal)
-    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
-
-
-def test_grouped_heads_are_repeated_keys_and_values():
-    query, key, value = parts(heads=6, groups=2)
-    repeated = full(query, key.repeat_interleave(3, 1), value.repeat_interleave(3, 1))
-    torch.testing.assert_close(full(query, key, value), repeated, atol=1e-6, rtol=1e-5)
+        allowed = allowed & causal_pairs(queries, keys)
+    options = {"scale": scale, "normalise": normalise}
+    want = weights_by_hand(query, key, allowed, bias=0.0 if bias is None else bias, **options)
+    weights = attention_weights(query, key, mask=mask, causal=causal, bias=bias, **options)
+    torch.testing.assert_close(weights, want, atol=1e-5, rtol=1e-5)
+    got = full(query, key, value, mask=mask, causal=causal, bias=bias, **options)
+    torch.testing.assert_close(got, want @ value.repeat_interleave(heads[0] // heads[1], 1), atol=1e-5, rtol=1e-5)
 
 
 NOTHING = {
@@ -127,14 +98,115 @@ def test_probsparse_rows_are_full_attention_or_the_mean_of_what_they_may_see(cau
         assert (chosen == math.ceil(2 * math.log(64))).all()
 
 
-def test_probsparse_chooses_the_queries_of_the_largest_measure():
-    query, key, value = parts(queries=50, keys=50, heads=1, groups=1, batch=1)
-    got = probsparse(query, key, value, factor=100 / math.log(50) / 10)  # 10 queries, 16 sampled keys
-    sample = torch.arange(2, 48, 3)
-    scores = (query[0, 0] @ key[0, 0, sample].T) / math.sqrt(8)
-    best = set((scores.amax(1) - scores.mean(1)).topk(10).indices.tolist())
-    moved = (got[0, 0] - value[0, 0].mean(0)).abs().amax(-1) > 1e-5
-    assert set(moved.nonzero().flatten().tolist()) == best
+def attending(out, value, allowed, tolerance=1e-5):
+    """Which rows are not the mean of the values they may see, ``[B, H, L]``."""
+    value = value.repeat_interleave(out.shape[1] // value.shape[1], 1)
+    weights = allowed.float()
+    mean = (weights @ value) / weights.sum(-1, keepdim=True).clamp(min=1)
+    return (out - mean).abs().amax(-1) > tolerance
+
+
+@pytest.mark.parametrize("heads", [(1, 1), (6, 2), (6, 3)])
+@pytest.mark.parametrize("masked", ["no", "keys", "queries too"])
+def test_probsparse_chooses_the_queries_of_the_largest_measure(heads, masked):
+    query, key, value = parts(2, *heads, 90, 90, seed=3)
+    allowed = torch.ones(2, 1, 90, 90, dtype=torch.bool)
+    real = None
+    if masked != "no":
+        real = torch.rand(2, 90, generator=torch.Generator().manual_seed(1)) > 0.4
+        allowed = allowed & real[:, None, None]
+    padding = real if masked == "queries too" else None
+    mask = None if real is None else real[:, None, None]
+    for factor in (0.5, 2.0):
+        got = probsparse(query, key, value, mask=mask, query_padding_mask=padding, factor=factor)
+        want = chosen_by_hand(query, key, allowed, factor=factor, real=padding)
+        assert torch.equal(attending(got, value, allowed), want)
+
+
+@pytest.mark.parametrize("heads", [(1, 1), (6, 2)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_causal_query_is_chosen_among_those_up_to_its_place(heads, masked):
+    """Place by place: the sample before its block, the measure, how many earlier ones are larger, and the bound."""
+    factor, length = 1.5, 150
+    query, key, value = parts(2, *heads, length, length, seed=7)
+    real = torch.rand(2, length, generator=torch.Generator().manual_seed(1)) > (0.3 if masked else -1)
+    allowed = real[:, None, None] & causal_pairs(length, length)
+    begin, end = 0, 1
+    while math.ceil(factor * math.log(end + 1)) >= end + 1:
+        end += 1
+    want = torch.zeros(2, heads[0], length, dtype=torch.bool)
+    measures = torch.full((2, heads[0], length), -math.inf)
+    while begin < length:
+        for b, h in torch.cartesian_prod(torch.arange(2), torch.arange(heads[0])).tolist():
+            there = real[b, :begin].nonzero().flatten()
+            own = key[b, h * heads[1] // heads[0], there[even_places(len(there), factor)] if len(there) else there]
+            for place in range(begin, end):
+                if begin and len(there):
+                    scores = own @ query[b, h, place] / math.sqrt(8)
+                    measures[b, h, place] = scores.max() - scores.mean()
+                larger = (measures[b, h, :place] > measures[b, h, place]).sum()
+                want[b, h, place] = larger < max(1, math.ceil(factor * math.log(place + 1)))
+        for part in want[:, :, begin:end].split(-(-(end - begin) // 2), -1) if begin else ():
+            number = max(1, math.ceil(factor * math.log(end))) * math.log(end / begin) / 2
+            part &= part.cumsum(-1) <= math.ceil(2 * number) + 4
+        begin, end = end, min(end + max(8, end // 32 * 8), length)
+    mask = real[:, None, None] if masked else None
+    got = attending(probsparse(query, key, value, mask=mask, causal=True, factor=factor), value, allowed)
+    alone = allowed.sum(-1).expand_as(want) <= 1  # full attention to one key is the mean of one
+    assert torch.equal(got | alone, want | alone)
+    assert 0 < want[:, :, 75:].float().mean() < 0.5
+
+
+@pytest.mark.parametrize("length", [400, 2000])
+def test_a_late_query_that_stands_out_attends_under_the_causal_mask(length):
+    query, key, value = parts(1, 4, 4, length, length, width=32)
+    query[:, :, -50] *= 20
+    got = probsparse(query, key, value, causal=True)
+    want = full(query, key, value, causal=True)
+    torch.testing.assert_close(got[:, :, -50], want[:, :, -50], atol=1e-5, rtol=1e-5)
+    seen = attending(got, value, causal_pairs(length, length)).float().mean()
+    assert seen < 1000 / length  # few of them do
+
+
+def test_a_trend_does_not_use_up_the_attention_of_late_queries():
+    query, key, value = parts(1, 2, 2, 1000, 1000, width=16)
+    query = query * torch.linspace(1, 3, 1000)[:, None]  # ever more telling
+    seen = attending(probsparse(query, key, value, causal=True), value, causal_pairs(1000, 1000))
+    assert (seen.unflatten(-1, (10, 100)).sum(-1) > 5).all()  # in every tenth
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_does_not_change_what_probsparse_gives(causal):
+    query, key, value = parts(1, 6, 2, 200, 200)
+    real = torch.arange(200)[None] < 60
+    mask, short = real[:, None, None], [part[:, :, :60] for part in (query, key, value)]
+    got = probsparse(query, key, value, mask=mask, query_padding_mask=real, causal=causal, factor=2.0)
+    want = probsparse(*short, causal=causal, factor=2.0)
+    torch.testing.assert_close(got[:, :, :60], want, atol=1e-5, rtol=1e-5)
+    beside = [torch.cat((part, torch.randn_like(part))) for part in (query, key, value)]  # another in the batch
+    both = torch.cat((real, torch.arange(200)[None] < 180))
+    got = probsparse(*beside, mask=both[:, None, None], query_padding_mask=both, causal=causal, factor=2.0)
+    torch.testing.assert_close(got[:1, :, :60], want, atol=1e-5, rtol=1e-5)
+
+
+def test_causal_probsparse_of_a_beginning_is_the_beginning_of_probsparse():
+    query, key, value = parts(2, 2, 1, 300, 300)
+    whole = probsparse(query, key, value, causal=True, factor=2.0)
+    for length in (1, 7, 100, 290):
+        short = probsparse(*(part[:, :, :length] for part in (query, key, value)), causal=True, factor=2.0)
+        torch.testing.assert_close(short, whole[:, :, :length], atol=1e-5, rtol=1e-5)
+
+
+def test_the_choice_of_probsparse_holds_under_autocast():
+    query, key, value = parts(queries=160, keys=160, width=64)
+    query, key = query * 60, key * 60  # unscaled products would overflow half precision
+    everything = torch.ones(160, 160)
+    want = attending(probsparse(query, key, value), value, everything, 0.05)
+    with torch.autocast("cpu", torch.float16):
+        assert torch.equal(attending(probsparse(query, key, value).float(), value, everything, 0.05), want)
+    half = [part.half() for part in (query, key, value)]
+    same = attending(probsparse(*half).float(), value, everything, 0.05) == want
+    assert same.float().mean() > 0.98  # two measures may be equal after rounding
 
 
 def test_probsparse_repeats_at_evaluation_and_draws_in_training():
@@ -204,41 +276,6 @@ def test_window2d_is_full_attention_under_the_mask_of_the_windows(rows, columns,
     torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("shift", [0, 2])
-def test_window2d_module_is_the_swin_attention_of_timm(shift):
-    from timm.models.swin_transformer import SwinTransformerBlock
-
-    torch.manual_seed(0)
-    block = SwinTransformerBlock(
-        16, input_resolution=(8, 12), num_heads=2, head_dim=8, window_size=4, shift_size=shift
-    ).eval()
-    ours = Attention(16, 2, mechanism="window2d", window=4, shift=shift, position="relative").eval()
-    with torch.no_grad():
-        block.attn.relative_position_bias_table.normal_()
-        for name, part in zip(("query", "key", "value"), range(3), strict=True):
-            rows = slice(16 * part, 16 * part + 16)
-            getattr(ours, name).weight.copy_(block.attn.qkv.weight[rows])
-            getattr(ours, name).bias.copy_(block.attn.qkv.bias[rows])
-        ours.output.load_state_dict(block.attn.proj.state_dict())
-        ours.bias.table.copy_(block.attn.relative_position_bias_table)
-        field = torch.randn(2, 8, 12, 16)
-        want = block._attn(field)
-        got = ours(field.flatten(1, 2), grid=(8, 12)).reshape(2, 8, 12, 16)
-    torch.testing.assert_close(got, want, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_gradients_reach_every_projection(mechanism):
-    torch.manual_seed(0)
-    module = Attention(16, 2, mechanism=mechanism, window=4, factor=1.0, prototypes=5, qk_norm=True)
-    out = module(torch.randn(2, 48, 16), grid=(6, 8) if mechanism == "window2d" else None)
-    out.square().sum().backward()
-    for name, parameter in module.named_parameters():
-        assert parameter.grad is not None, name
-        assert torch.isfinite(parameter.grad).all(), name
-        assert parameter.grad.abs().sum() > 0, name
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_stays_finite_at_large_scores(dtype):
     query, key, value = (p.to(dtype) for p in parts(queries=48, keys=48, width=4))
@@ -274,25 +311,6 @@ def test_softmax_runs_in_single_precision(dtype):
         torch.testing.assert_close(out.float(), single, atol=4 * epsilon, rtol=4 * epsilon)
 
 
-def test_wrong_use_is_refused_with_the_remedy():
-    attention = Attention(16, 2)
-    tokens = torch.randn(3, 6, 16)
-    with pytest.raises(ShapeError, match="key_padding_mask"):
-        attention(tokens, mask=torch.ones(3, 6, dtype=torch.bool))
-    with pytest.raises(ShapeError, match="boolean"):
-        attention(tokens, mask=torch.zeros(6, 6))
-    with pytest.raises(ShapeError, match="True where a key is real"):
-        attention(tokens, key_padding_mask=torch.ones(3, 5, dtype=torch.bool))
-    with pytest.raises(ShapeError, match="does not divide by 3 heads"):
-        Attention(16, 3)
-    with pytest.raises(ShapeError, match="cannot share 2"):
-        Attention(15, 3, kv_heads=2)
-    with pytest.raises(ShapeError, match="cannot share 4"):
-        full(*parts(heads=6, groups=4))
-    with pytest.raises(ShapeError, match="grid"):
-        Attention(16, 2, mechanism="window2d")(tokens)
-
-
 @given(
     batch=st.integers(1, 2), heads=st.sampled_from([1, 2, 4]), queries=st.integers(1, 60), keys=st.integers(1, 60),
     causal=st.booleans(), factor=st.sampled_from([0.3, 1.0, 3.0]), masked=st.sampled_from(["no", "keys", "pairs"]),
@@ -317,19 +335,6 @@ def test_every_row_of_probsparse_is_full_attention_or_a_mean(batch, heads, queri
     mean = (weights @ value) / weights.sum(-1, keepdim=True).clamp(min=1)
     near = [(got - each).abs().amax(-1) < 1e-5 for each in (attended, mean)]
     assert (near[0] | near[1]).all()
-
-
-def test_padded_queries_take_no_place_among_the_chosen():
-    torch.manual_seed(0)
-    module = Attention(16, 2, mechanism="probsparse", factor=1.0).eval()
-    tokens = torch.randn(2, 64, 16)
-    real = torch.ones(2, 64, dtype=torch.bool)
-    real[0, 40:] = False
-    before = module(tokens, key_padding_mask=real)
-    tokens[0, 40:] *= 50  # large queries, that would be the most telling
-    after = module(tokens, key_padding_mask=real)
-    assert torch.equal(before[0, :40], after[0, :40])
-    assert torch.equal(before[1], after[1])
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -361,40 +366,3 @@ def test_dropout_of_probsparse_is_applied(causal):
     plain = probsparse(query, key, value, causal=causal, factor=1.0)
     changed = (dropped - plain).abs().amax(-1) > 1e-5
     assert 0 < changed.sum() < changed.numel() / 2  # the chosen rows, and no others
-
-
-@pytest.mark.parametrize("shift", [0, 2])
-@pytest.mark.parametrize("grid", [(7, 9), (5, 12), (3, 2)])
-def test_windows_of_odd_grids_are_those_of_timm_without_the_padding(grid, shift):
-    """timm's window attention on the padded grid, under a mask that leaves out padding and other sides of a seam.
-
-    timm's own block differs there: its queries attend to the padding, and since it rolls before it pads, a shift
-    brings opposite borders together that its mask does not part.
-    """
-    from timm.models.swin_transformer import WindowAttention, window_partition, window_reverse
-    from torch.nn.functional import pad
-
-    torch.manual_seed(0)
-    theirs = WindowAttention(16, num_heads=2, head_dim=8, window_size=4).eval()
-    nn.init.normal_(theirs.relative_position_bias_table)
-    ours = Attention(16, 2, mechanism="window2d", window=4, shift=shift, position="relative").eval()
-    with torch.no_grad():
-        for part, layer in enumerate((ours.query, ours.key, ours.value)):
-            layer.weight.copy_(theirs.qkv.weight[16 * part : 16 * part + 16])
-            layer.bias.copy_(theirs.qkv.bias[16 * part : 16 * part + 16])
-        ours.bias.table.copy_(theirs.relative_position_bias_table)
-    ours.output.load_state_dict(theirs.proj.state_dict())
-    field = torch.randn(2, *grid, 16)
-    rows, columns = (-(-side // 4) * 4 for side in grid)
-    margin = (0, 0, 0, columns - grid[1], 0, rows - grid[0])
-    shifts = [shift if side > 4 else 0 for side in grid]  # one window is not shifted
-    # 0 is padding; a row or column that the roll takes to the other side is of another region.
-    region = 1 + (torch.arange(rows)[:, None] < shifts[0]) + 2 * (torch.arange(columns) < shifts[1])
-    region[grid[0] :], region[:, grid[1] :] = 0, 0
-    moved = [part.roll((-shifts[0], -shifts[1]), (1, 2)) for part in (pad(field, margin), region[None, ..., None])]
-    windows, regions = (window_partition(part, (4, 4)).flatten(1, 2) for part in moved)
-    seen = (regions == regions.transpose(1, 2)) & (regions.transpose(1, 2) > 0)  # [windows, 16, 16]
-    mixed = theirs(windows, mask=torch.where(seen, 0.0, -1e9))
-    want = window_reverse(mixed.unflatten(1, (4, 4)), (4, 4), rows, columns).roll(shifts, (1, 2))
-    got = ours(field.flatten(1, 2), grid=grid).unflatten(1, grid)
-    torch.testing.assert_close(got, want[:, : grid[0], : grid[1]], atol=1e-5, rtol=1e-5)
