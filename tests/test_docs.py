@@ -11,17 +11,18 @@ DOCS = Path(__file__).parents[1] / "docs"
 BLOCKS = re.findall(r"```python\n(.*?)```", (DOCS / "attention.md").read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", range(3))
 def test_the_examples_on_attention_run(number):
     real = torch.ones(2, 9, dtype=torch.bool)
     names = [
         {"tokens": torch.randn(2, 50, 64), "memory": torch.randn(2, 9, 64), "real": real},
+        {},
         {"tokens": torch.randn(2, 5, 256)},
     ]
     assert len(BLOCKS) == len(names)
     exec(BLOCKS[number], names[number])
-    result = names[number][("tokens", "hidden")[number]]
-    assert result.shape == ((2, 50, 64), (2, 1, 256))[number]
+    result = names[number][("tokens", "answers", "hidden")[number]]
+    assert result.shape == ((2, 50, 64), (2, 3, 64), (2, 1, 256))[number]
 
 
 def test_every_pattern_is_drawn(tmp_path, monkeypatch):
