@@ -59,7 +59,7 @@ def load_config(path: Path, model: type[ConfigT], overrides: tuple[str, ...] = (
             remedy="start from a file under configs/",
         )
     for override in overrides:
-        _apply_override(tree, override)
+        apply_override(tree, override)
     return validate(tree, model, where=path, lines=lines)
 
 
@@ -113,14 +113,23 @@ def _key_lines(node: yaml.Node | None, path: tuple[Any, ...] = ()) -> dict[tuple
     return lines
 
 
-def _apply_override(tree: dict[str, Any], override: str) -> None:
+def apply_override(tree: dict[str, Any], override: str) -> None:
+    """Set one key of plain data.
+
+    Args:
+        tree: The data, changed in place.
+        override: ``a.b.c=value`` with the value in YAML; a time format such as ``%d/%m/%Y``, which is none, is text.
+
+    Raises:
+        ConfigError: If it is not of this form, or the value not YAML.
+    """
     key, separator, raw = override.partition("=")
     if not separator or not key:
         raise ConfigError(
             "an override is written key=value", where=f"--set {override}", remedy="--set training.steps=200"
         )
     try:
-        value = yaml.safe_load(raw)
+        value = raw if raw.startswith("%") else yaml.safe_load(raw)
     except yaml.YAMLError as error:
         raise ConfigError(
             f"the value is not YAML: {_one_line(error)}", where=f"--set {override}", remedy=f"""--set '{key}="{raw}"'"""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from forecasting.windows import Windows
+from forecasting.windows import Batch, Windows
 
 
 @torch.no_grad()
-def interval_widths(model: nn.Module, windows: Windows, levels: Sequence[float]) -> Tensor:
+def interval_widths(model: Callable[[Batch], Tensor], windows: Windows, levels: Sequence[float]) -> Tensor:
     """Half-widths of intervals that hold the stated share of what was observed.
 
     Half-width ``k`` of horizon ``h`` is the ``ceil((n + 1) level)``-th smallest absolute error among the ``n``

@@ -8,7 +8,7 @@ import numpy as np
 
 from forecasting.evaluate import evaluate
 from forecasting.fit import FitRecord, Forecaster
-from forecasting.series import Panel
+from forecasting.series.panel import Panel
 from forecasting.windows import Split
 
 

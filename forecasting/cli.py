@@ -21,6 +21,25 @@ def forecast() -> None:
 
 
 @forecast.command()
+@click.argument("data", type=A_PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON.")
+@click.option("--suggest", type=A_PATH, help="Write a configuration that fit accepts as it is.")
+@SETTING
+def audit(data: Path, as_json: bool, suggest: Path | None, overrides: tuple[str, ...]) -> None:
+    """Say what the series of DATA are like, and what is wrong or odd about them, before any training.
+
+    What the file does not tell can be stated: --set data.time_format=%d/%m/%Y
+
+    \b
+    Example:
+      farview forecast audit sine/sine.csv --suggest sine.yaml
+    """
+    from forecasting.job import run_audit
+
+    click.echo(run_audit(data, overrides, as_json=as_json, suggest=suggest))
+
+
+@forecast.command()
 @click.argument("config", type=A_PATH)
 @DATA
 @click.option("-o", "--output", "run", type=A_PATH, help="Run folder to write; runs/NAME by default, after CONFIG.")
@@ -43,9 +62,10 @@ def fit(config: Path, data: Path | None, run: Path | None, overrides: tuple[str,
 @click.argument("run", type=A_PATH)
 @click.argument("data", type=A_PATH)
 @click.option("-o", "--output", type=A_PATH, required=True, help="File to write, .csv or .parquet.")
+@click.option("--at", type=A_PATH, help="Forecast the times of this file, with the values known ahead that it holds.")
 @click.option("--horizon", type=click.IntRange(min=1), help="Steps to forecast; as many as the run can by default.")
 @click.option("--levels", help="Intervals to give, in percent, as in 80,95; all of the run by default.")
-def predict(run: Path, data: Path, output: Path, horizon: int | None, levels: str | None) -> None:
+def predict(run: Path, data: Path, output: Path, at: Path | None, horizon: int | None, levels: str | None) -> None:
     """Forecast the times after the last row of each series of DATA.
 
     Series that cannot be forecast are listed with the reason in OUTPUT.failed.csv, and the exit code is 1.
@@ -56,7 +76,7 @@ def predict(run: Path, data: Path, output: Path, horizon: int | None, levels: st
     """
     from forecasting.job import run_predict
 
-    failed = run_predict(run, data, output, horizon=horizon, levels=levels)
+    failed = run_predict(run, data, output, at=at, horizon=horizon, levels=levels)
     click.echo(output)
     if failed:
         raise SystemExit(1)

@@ -18,8 +18,9 @@ from common.report.provenance import provenance
 from common.report.significance import compare_all
 from forecasting.evaluate import Evaluation, evaluate
 from forecasting.fit import FitRecord, Forecaster, fit
-from forecasting.series import Panel
-from forecasting.windows import Rows, Split, has_targets, origins_within
+from forecasting.inputs import Inputs
+from forecasting.series.panel import Panel
+from forecasting.windows import Split, origins_within
 
 ATTENTION = frozenset({"informer"})
 FLOOR = "seasonal-naive"
@@ -65,15 +66,15 @@ def compare(
     Raises:
         InputError: If there is no test window, or none with a value.
     """
-    size = {"lookback": common["lookback"], "horizon": common["horizon"]}
+    inputs: Inputs = common["inputs"]
     stop = panel.starts[1:]
-    _, origins = origins_within(panel, split.test, stop, **size)
-    if not len(origins):
+    testing = origins_within(panel, split.test, stop, lookback=inputs.lookback, horizon=inputs.horizon)
+    if not testing[1].any():
         raise InputError(
-            f"the test part holds no window: it must be at least the horizon, {size['horizon']} rows, long",
+            f"the test part holds no window: it must be at least the horizon, {inputs.horizon} rows, long",
             remedy="a larger split.test, or a smaller horizon",
         )
-    if not has_targets(torch.from_numpy(~np.isnan(panel.values)), origins, size["horizon"]):
+    if all(np.isnan(panel.values[first:end]).all() for first, end in zip(split.test, stop, strict=True)):
         raise InputError("no value is observed in the test part", remedy="a larger split.test")
     contenders = {}
     for model in models:
@@ -95,7 +96,8 @@ def _comparison(
     panel: Panel, split: Split, contenders: dict[str, Contender], *, seeds: tuple[int, ...], title: str, **common: Any
 ) -> Comparison:
     unit, factor = _unit(panel, contenders)
-    horizon, levels = common["horizon"], common["levels"]
+    inputs, levels = common["inputs"], common["levels"]
+    horizon = inputs.horizon
     metrics = (
         Metric("mae", f"MAE ({unit})"),
         Metric("rmse", f"RMSE ({unit})"),
@@ -113,7 +115,7 @@ def _comparison(
         task="forecast",
         data=_facts(panel, split),
         protocol=(
-            f"Each model sees {common['lookback']} steps and forecasts the next {horizon}. Weights, penalty and season "
+            f"Each model sees {inputs.lookback} steps and forecasts the next {horizon}. Weights, penalty and season "
             "are chosen on the validation part, which also sets the width of the intervals; the test part is used "
             f"for the scores alone. All {windows:,} test windows count, one at each step, and none overlaps the "
             "training targets. All networks have the same inputs, normalisation, period table, loss, steps and batch "
@@ -198,7 +200,7 @@ def _last_window_figure(panel: Panel, contenders: dict[str, Contender], unit: st
     number = int(np.argmax(lengths > some.horizon))
     centre, scale = pairs[number]
     origin = int(panel.starts[number + 1]) - some.horizon
-    batch = Rows(panel, centre=pairs[:, 0], scale=pairs[:, 1]).gather(
+    batch = some.inputs.rows(panel, pairs[:, 0], pairs[:, 1]).gather(
         torch.tensor([number]), torch.tensor([origin]), lookback=some.lookback, horizon=some.horizon
     )
     models = sorted(contenders, key=lambda kind: kind not in ATTENTION)
@@ -209,7 +211,7 @@ def _last_window_figure(panel: Panel, contenders: dict[str, Contender], unit: st
     width = lead.widths[0].numpy() * scale
     history = slice(max(int(panel.starts[number]), origin - min(some.lookback, 4 * some.horizon)), origin)
     future = slice(origin, origin + some.horizon)
-    times, observed = panel.times.astype("datetime64[ns]"), panel.values  # noqa: PD011 - not a data frame
+    times, observed = panel.times.astype("datetime64[ns]"), panel.values
     return forecast_figure(
         times[history],
         observed[history],

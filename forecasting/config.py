@@ -15,16 +15,26 @@ Level = Annotated[float, Field(gt=0, lt=100)]
 
 
 class LayoutConfig(Config):
-    """How a file of series is laid out."""
+    """How a file of series is laid out; see :func:`forecasting.series.read.read_panel` for what each key says."""
 
     layout: Literal["long", "wide"] = "long"
-    id: str | None = None
-    time: str = "ds"
+    id: str | tuple[str, ...] | None = None
+    time: str | tuple[str, ...] = "ds"
     target: str = "y"
     channels: tuple[str, ...] | None = None
+    static: tuple[str, ...] = ()
+    past: tuple[str, ...] = ()
+    future: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
     time_format: str | None = None
     timezone: str | None = None
     duplicates: Literal["error", "mean", "last"] = "error"
+    resample: str | None = None
+    how: Literal["mean", "sum", "last"] = "mean"
+    missing: tuple[str, ...] = ()
+    encoding: str | None = None
+    separator: str | None = None
+    decimal: Literal[".", ","] | None = None
 
     @model_validator(mode="after")
     def _layout_fits(self) -> Self:
@@ -32,13 +42,41 @@ class LayoutConfig(Config):
             raise ValueError("channels are for layout wide; a long file has one target")
         if self.layout == "wide" and self.id is not None:
             raise ValueError("id is for layout long; in a wide file the columns name the series")
+        if self.layout == "wide" and self.static:
+            raise ValueError("static is for layout long; in a wide file no column belongs to one series")
         return self
+
+    @model_validator(mode="after")
+    def _covariates_fit(self) -> Self:
+        covariates = [*self.static, *self.past, *self.future]
+        twice = sorted({name for name in covariates if covariates.count(name) > 1})
+        if twice:
+            raise ValueError(f"{twice[0]!r} can have one role: static, past or future")
+        unknown = [name for name in self.categorical if name not in covariates]
+        if unknown:
+            raise ValueError(f"categorical {unknown[0]!r} must also be listed under static, past or future")
+        if self.layout == "long" and self.target in covariates:
+            raise ValueError(f"the target {self.target!r} cannot be a covariate of itself")
+        return self
+
+    @field_validator("separator")
+    @classmethod
+    def _one_character(cls, separator: str | None) -> str | None:
+        if separator is not None and len(separator) != 1:
+            raise ValueError('must be one character, such as ";" or "\\t"')
+        return separator
 
 
 class DataConfig(LayoutConfig):
     """Where the series are and how their file is laid out."""
 
     path: Path
+
+
+class AuditConfig(Config):
+    """What is known of a file before it is audited."""
+
+    data: DataConfig
 
 
 class SplitConfig(Config):
@@ -157,8 +195,33 @@ class ForecastConfig(Config):
     lookback: PositiveInt
     horizon: PositiveInt
     levels: Annotated[tuple[Level, ...], Field(min_length=1)] = (80, 95)
+    periods: tuple[str, ...] = ()
     split: SplitConfig = SplitConfig()
     model: ModelConfig = InformerConfig()
     training: TrainingConfig = TrainingConfig()
     compare: CompareConfig = CompareConfig()
     seed: Annotated[int, Field(ge=0)] = 0
+
+    @field_validator("periods")
+    @classmethod
+    def _lengths_of_time(cls, periods: tuple[str, ...]) -> tuple[str, ...]:
+        for text in periods:
+            period_length(text)
+        return periods
+
+
+def period_length(text: str) -> int:
+    """Nanoseconds of a length of time such as ``12h25min``.
+
+    Raises:
+        ValueError: If it is none.
+    """
+    import pandas as pd
+
+    try:
+        length = pd.Timedelta(text).value
+    except ValueError:
+        length = 0
+    if length <= 0:
+        raise ValueError(f"{text!r} is not a length of time, such as 12h25min or 3.5d")
+    return length

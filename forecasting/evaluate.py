@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from forecasting.fit import INFERENCE_BATCH, Forecaster
-from forecasting.series import Panel
-from forecasting.windows import Rows, Windows, origins_within
+from forecasting.series.panel import Panel
+from forecasting.windows import Windows, origins_within
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ def evaluate(forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.n
     """
     started = time.perf_counter()
     pairs = np.array([forecaster.scales[name] for name in panel.ids])
-    rows = Rows(panel, centre=pairs[:, 0], scale=pairs[:, 1])
+    rows = forecaster.inputs.rows(panel, pairs[:, 0], pairs[:, 1])
     size = {"lookback": forecaster.lookback, "horizon": forecaster.horizon}
-    series, origins = origins_within(panel, first, stop, **size)
+    windows = Windows(rows, *origins_within(panel, first, stop, **size), **size, batch_size=INFERENCE_BATCH)
     errors, observed = [], []
-    for batch in Windows(rows, series, origins, **size, batch_size=INFERENCE_BATCH):
+    for batch in windows:
         errors.append(((forecaster.model(batch) - batch.target) * batch.target_observed).double().abs())
         observed.append(batch.target_observed)
     empty = torch.zeros(0, forecaster.horizon)
@@ -67,9 +67,9 @@ def evaluate(forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.n
         scores[f"coverage-{level:g}"] = 100 * float(((error <= width) & seen).sum()) / total
     return Evaluation(
         scores={name: float(value) for name, value in scores.items()},
-        losses=_by_time(error, seen, panel.times[origins.numpy()]),
+        losses=_by_time(error, seen, panel.times[windows.place(torch.arange(windows.total))[1].numpy()]),
         by_horizon=error.sum(axis=0) / np.maximum(1, seen.sum(axis=0)),
-        windows=len(origins),
+        windows=windows.total,
         seconds=seconds,
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,9 +14,11 @@ from common.bundle import write_bundle
 from common.errors import InputError
 from common.training import TrainingRecord, log_training, seed_everything, train
 from forecasting.calibrate import interval_widths
+from forecasting.inputs import Inputs
 from forecasting.models import build
-from forecasting.series import Panel
-from forecasting.windows import Batch, Rows, Split, Windows, has_targets, origins_within, training_scale
+from forecasting.normalise import last_observed
+from forecasting.series.panel import Panel
+from forecasting.windows import Batch, Split, Windows, origins_within, training_scale
 
 CHECK_WINDOWS = 1024
 """Most validation windows used to choose weights by; calibration uses all of them."""
@@ -29,24 +32,36 @@ class Forecaster:
     Attributes:
         kind: Kind of model.
         settings: Its settings, as plain data.
-        lookback: Rows it looks back.
-        horizon: Times it forecasts.
+        inputs: What the model is given.
         levels: Levels of its intervals, in percent.
         model: The network.
         widths: Half-widths of the intervals, ``[levels, H]``, scaled.
+        naive_widths: As ``widths``, of forecasts that repeat the last value.
         scales: Centre and scale of each series it was fitted on, by name.
+        spreads: Usual scale of a series, in units of its level, and as it is.
         step: Median step of these series, in nanoseconds.
     """
 
     kind: str
     settings: dict[str, Any]
-    lookback: int
-    horizon: int
+    inputs: Inputs
     levels: tuple[float, ...]
     model: nn.Module
     widths: Tensor
+    naive_widths: Tensor
     scales: dict[str, tuple[float, float]]
+    spreads: tuple[float, float]
     step: int
+
+    @property
+    def lookback(self) -> int:
+        """Rows it looks back."""
+        return self.inputs.lookback
+
+    @property
+    def horizon(self) -> int:
+        """Times it forecasts."""
+        return self.inputs.horizon
 
     def write(self, folder: Any, *, data: dict[str, Any], card: str) -> None:
         """Write as a bundle into an existing folder; ``data`` says how files are laid out."""
@@ -58,6 +73,10 @@ class Forecaster:
             "widths": self.widths.double().tolist(),
             "scales": {name: list(pair) for name, pair in self.scales.items()},
             "step_seconds": self.step / 1e9,
+            "covariates": [asdict(each) for each in self.inputs.covariates],
+            "period_seconds": [period / 1e9 for period in self.inputs.periods],
+            "naive_widths": self.naive_widths.double().tolist(),
+            "spreads": list(self.spreads),
             "data": data,
         }
         write_bundle(folder, kind="forecast", spec=spec, state=self.model.state_dict(), card=card)
@@ -87,8 +106,7 @@ def fit(
     kind: str,
     settings: dict[str, Any],
     learning_rate: float | None,
-    lookback: int,
-    horizon: int,
+    inputs: Inputs,
     levels: tuple[float, ...],
     training: dict[str, Any],
     seed: int,
@@ -101,8 +119,7 @@ def fit(
         kind: Kind of model.
         settings: Settings of the model.
         learning_rate: Largest learning rate; None for a model in closed form.
-        lookback: Rows a window looks back.
-        horizon: Times a window forecasts.
+        inputs: What the model is given.
         levels: Levels of the intervals, in percent, increasing.
         training: ``steps``, ``batch_size``, ``weight_decay``, ``warmup``, ``validate_every``, ``patience`` and
             ``loss``.
@@ -118,30 +135,29 @@ def fit(
     options = dict(training)
     loss, batch_size = options.pop("loss"), options.pop("batch_size")
     centre, scale = training_scale(panel, split.validation)
-    rows = Rows(panel, centre=centre, scale=scale)
-    first = panel.starts[:-1]
-    fitting = origins_within(panel, first, split.validation, lookback=lookback, horizon=horizon)
-    checking = origins_within(panel, split.validation, split.test, lookback=lookback, horizon=horizon)
-    _require_windows(panel, split, rows, fitting[1], lookback=lookback, horizon=horizon)
-    size = {"lookback": lookback, "horizon": horizon}
+    rows = inputs.rows(panel, centre, scale)
+    size = {"lookback": inputs.lookback, "horizon": inputs.horizon}
+    fitting = origins_within(panel, panel.starts[:-1], split.validation, **size)
+    checking = origins_within(panel, split.validation, split.test, **size)
 
+    def windows(part: tuple[np.ndarray, np.ndarray], batch: int = INFERENCE_BATCH, **options: Any) -> Windows:
+        return Windows(rows, *part, **size, batch_size=batch, **options)
+
+    _require_windows(panel, split, windows(fitting), **size)
     seed_everything(seed)
-    model = build(kind, settings=settings, **size)
+    model = build(kind, inputs, settings)
     if hasattr(model, "solve"):
         with torch.no_grad():
-            model.solve(  # pyright: ignore[reportCallIssue]
-                Windows(rows, *fitting, **size, batch_size=INFERENCE_BATCH),
-                Windows(rows, *checking, **size, batch_size=INFERENCE_BATCH),
-            )
+            model.solve(windows(fitting), windows(checking))  # pyright: ignore[reportCallIssue]
     record = None
+    validation = windows(checking)
     if learning_rate is not None:
-        every = max(1, len(checking[0]) // CHECK_WINDOWS)
-        check = Windows(rows, checking[0][::every], checking[1][::every], **size, batch_size=INFERENCE_BATCH)
+        every = max(1, validation.total // CHECK_WINDOWS)
         record = train(
             model,
             LOSSES[loss],
-            training=Windows(rows, *fitting, **size, batch_size=batch_size, shuffle_seed=seed),
-            validation=check if len(check.origins) else None,
+            training=windows(fitting, batch_size, shuffle_seed=seed),
+            validation=windows(checking, every=every) if validation.total else None,
             seed=seed,
             learning_rate=learning_rate,
             clip=1.0,
@@ -150,19 +166,39 @@ def fit(
         )
         log_training(kind, record)
     model.eval()
-    calibrating = checking if has_targets(rows.observed, checking[1], horizon) else fitting
-    widths = interval_widths(model, Windows(rows, *calibrating, **size, batch_size=INFERENCE_BATCH), levels)
+    calibrating = windows(checking if validation.has_targets() else fitting)
     forecaster = Forecaster(
         kind=kind,
         settings=settings,
-        **size,
+        inputs=inputs,
         levels=levels,
         model=model,
-        widths=widths.double(),
+        widths=interval_widths(model, calibrating, levels).double(),
+        naive_widths=interval_widths(repeat_last, calibrating, levels).double(),
         scales={name: (float(c), float(s)) for name, c, s in zip(panel.ids, centre, scale, strict=True)},
+        spreads=_usual_spreads(panel, split, centre, scale),
         step=int(rows.step.median()),
     )
-    return forecaster, FitRecord(len(fitting[0]), len(checking[0]), record, time.perf_counter() - started)
+    return forecaster, FitRecord(windows(fitting).total, validation.total, record, time.perf_counter() - started)
+
+
+def repeat_last(batch: Batch) -> Tensor:
+    """The last observed value for all requested times, ``[B, H]``: what a series falls back to."""
+    return last_observed(batch.values, batch.observed).expand(-1, batch.target.shape[1])
+
+
+def _usual_spreads(panel: Panel, split: Split, centre: np.ndarray, scale: np.ndarray) -> tuple[float, float]:
+    """Median scale of the series that vary, in units of their level and as it is; zero if none does."""
+    varies = np.array(
+        [
+            np.nanmax(values) > np.nanmin(values) if not np.isnan(values).all() else False
+            for values in (panel.values[b:e] for b, e in zip(panel.starts[:-1], split.validation, strict=True))
+        ]
+    )
+    if not varies.any():
+        return 0.0, 0.0
+    level = np.maximum(np.abs(centre[varies]), 1e-300)
+    return float(np.median(scale[varies] / level)), float(np.median(scale[varies]))
 
 
 def absolute_error(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
@@ -178,15 +214,15 @@ def squared_error(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
 LOSSES = {"mae": absolute_error, "mse": squared_error}
 
 
-def _require_windows(panel: Panel, split: Split, rows: Rows, origins: Tensor, *, lookback: int, horizon: int) -> None:
-    if not len(origins):
+def _require_windows(panel: Panel, split: Split, training: Windows, *, lookback: int, horizon: int) -> None:
+    if not training.total:
         longest = int((split.validation - panel.starts[:-1]).max())
         raise InputError(
             f"no series is long enough to train on: the longest training part has {longest} rows, and one window "
             f"needs at least 1 row of lookback and {horizon} of horizon, better {lookback} + {horizon}",
             remedy="a smaller horizon, smaller split.validation and split.test, or longer series",
         )
-    if not has_targets(rows.observed, origins, horizon):
+    if not training.has_targets():
         raise InputError(
             "no value is observed in the rows to train on, after the first of each series",
             remedy="check data.target (long) or data.channels (wide)",

@@ -10,17 +10,23 @@ from typing import Any
 import torch
 
 from common.bundle import MANIFEST, is_run, read_bundle
-from common.config import load_config, validate
+from common.config import apply_override, load_config, validate
 from common.errors import InputError, UsageError
-from common.files import atomic_folder, atomic_path, check_output
+from common.files import atomic_folder, atomic_path, check_output, existing_file
 from common.progress import log
 from common.report.comparison import FILE, is_comparison
-from forecasting.config import DataConfig, ForecastConfig, LayoutConfig, ModelConfig
+from forecasting.config import AuditConfig, DataConfig, ForecastConfig, LayoutConfig, ModelConfig, period_length
+from forecasting.covariates import Covariate, fit_covariates
 from forecasting.fit import Forecaster
+from forecasting.inputs import Inputs
 from forecasting.models import build
-from forecasting.series import Panel, read_panel
+from forecasting.requests import read_requests
+from forecasting.series.panel import Panel
+from forecasting.series.read import read_panel
 from forecasting.spec import RunSpec
-from forecasting.windows import Split, has_values, split_rows
+from forecasting.windows import Split, before, has_values, split_rows
+
+READING = ("time_format", "timezone", "missing", "encoding", "separator", "decimal")
 
 
 def load_job(path: Path, data: Path | None, overrides: tuple[str, ...]) -> ForecastConfig:
@@ -42,6 +48,39 @@ def load_job(path: Path, data: Path | None, overrides: tuple[str, ...]) -> Forec
     return job.model_copy(update={"data": resolved})
 
 
+def run_audit(path: Path, overrides: tuple[str, ...], *, as_json: bool, suggest: Path | None) -> str:
+    """Audit a file.
+
+    Args:
+        path: The file.
+        overrides: What is known of it, as ``data.key=value``.
+        as_json: Whether to give JSON instead of a table.
+        suggest: Where to write a configuration, if anywhere.
+
+    Returns:
+        The text to print.
+
+    Raises:
+        FarviewError: If the file or an override cannot be used, or the configuration not be written.
+    """
+    from forecasting.audit.run import audit
+    from forecasting.audit.write import as_config, as_text
+
+    stated = {}
+    if overrides:
+        tree: dict[str, Any] = {"data": {"path": str(path)}}
+        for override in overrides:
+            apply_override(tree, override)
+        known = validate(tree, AuditConfig, where="--set").data
+        stated = known.model_dump(exclude={"path"}, exclude_unset=True, mode="json")
+    found = audit(path, stated)
+    if suggest is not None:
+        check_output(suggest, {"the data": path})
+        with atomic_path(suggest) as scratch:
+            scratch.write_text(as_config(found, suggest), encoding="utf-8")
+    return json.dumps(found.as_dict(), indent=2, ensure_ascii=False) if as_json else as_text(found)
+
+
 def run_fit(job: ForecastConfig, run: Path) -> None:
     """Fit the job's model and write its run folder.
 
@@ -53,18 +92,21 @@ def run_fit(job: ForecastConfig, run: Path) -> None:
 
     with atomic_folder(run, partial(is_run, kind="forecast")) as folder:
         panel, split = _prepared(job)
-        forecaster, record = fit(panel, split, seed=job.seed, **_model(job.model), **_common(job))
+        forecaster, record = fit(panel, split, seed=job.seed, **_model(job.model), **_common(job, panel, split))
         card = model_card(forecaster, panel, split, record)
         forecaster.write(folder, data=_layout(job.data), card=card)
 
 
-def run_predict(run: Path, data: Path, output: Path, *, horizon: int | None, levels: str | None) -> int:
+def run_predict(
+    run: Path, data: Path, output: Path, *, at: Path | None, horizon: int | None, levels: str | None
+) -> int:
     """Forecast a file with a run, and write forecasts and, if any, the list of failed series.
 
     Args:
         run: The run folder.
         data: File of series, laid out as the one the run was fitted on.
         output: File to write, ``.csv`` or ``.parquet``.
+        at: File of the times to forecast, with what is known of them; None for the times that follow.
         horizon: Steps to forecast; None for as many as the run can.
         levels: Levels of the intervals, separated by commas; None for all of the run.
 
@@ -82,21 +124,27 @@ def run_predict(run: Path, data: Path, output: Path, *, horizon: int | None, lev
         )
     chosen = None if levels is None else _parse_levels(levels)
     forecaster, layout = load_run(run)
-    check_output(output, {"the data": data, "the run": run})
-    result = forecast(forecaster, _read(data, layout), horizon=horizon, levels=chosen)
+    check_output(output, {"the data": data, "the run": run, **({} if at is None else {"the times to forecast": at})})
+    requests = None
+    if at is not None:
+        requests = partial(
+            read_requests, existing_file(at, "the times to forecast"), inputs=forecaster.inputs, usual=forecaster.step,
+            wide=layout.layout == "wide", **layout.model_dump(include=set(READING)),
+        )  # fmt: skip
+    result = forecast(forecaster, _read(data, layout), horizon=horizon, levels=chosen, requests=requests)
 
     failures = output.with_name(f"{output.name}.failed.csv")
     failures.unlink(missing_ok=True)  # of an earlier run
     if len(result.failed):
-        with atomic_path(failures) as partial:
-            result.failed.to_csv(partial, index=False)
+        with atomic_path(failures) as scratch:
+            result.failed.to_csv(scratch, index=False)
         log.warning("%d series failed, see %s", len(result.failed), failures)
-    with atomic_path(output) as partial:
+    with atomic_path(output) as scratch:
         if output.suffix == ".csv":
             # Nine digits hold what a float32 network can tell apart.
-            result.table.to_csv(partial, index=False, float_format="%.9g")
+            result.table.to_csv(scratch, index=False, float_format="%.9g")
         else:
-            result.table.to_parquet(partial, index=False)
+            result.table.to_parquet(scratch, index=False)
     return len(result.failed)
 
 
@@ -119,7 +167,9 @@ def run_compare(job: ForecastConfig, output: Path) -> str:
         models = list(map(_model, job.compare.models))
         name = panel.ids[0] if len(panel.ids) == 1 else f"{len(panel.ids)} series"
         title = f"Forecasting {name} of {job.data.path.name}"
-        comparison, contenders = compare(panel, split, models, seeds=job.compare.seeds, title=title, **_common(job))
+        comparison, contenders = compare(
+            panel, split, models, seeds=job.compare.seeds, title=title, **_common(job, panel, split)
+        )
         comparison.write(folder / FILE)
         write_report([comparison], folder / "report.html", title=title)
         for kind, contender in contenders.items():
@@ -140,34 +190,34 @@ def load_run(run: Path) -> tuple[Forecaster, LayoutConfig]:
     bundle = read_bundle(run, "forecast")
     spec = validate(bundle.spec, RunSpec, where=run / MANIFEST)
     settings = _model(spec.model)["settings"]
-    model = build(spec.model.kind, lookback=spec.lookback, horizon=spec.horizon, settings=settings)
+    inputs = Inputs(
+        lookback=spec.lookback,
+        horizon=spec.horizon,
+        covariates=tuple(Covariate(**each.model_dump()) for each in spec.covariates),
+        periods=tuple(round(seconds * 1e9) for seconds in spec.period_seconds),
+    )
+    model = build(spec.model.kind, inputs, settings)
     bundle.load_into(model)
     forecaster = Forecaster(
         kind=spec.model.kind,
         settings=settings,
-        lookback=spec.lookback,
-        horizon=spec.horizon,
+        inputs=inputs,
         levels=spec.levels,
         model=model.eval(),
         widths=torch.tensor(spec.widths, dtype=torch.float64),
+        naive_widths=torch.tensor(spec.naive_widths, dtype=torch.float64),
         scales=spec.scales,
+        spreads=spec.spreads,
         step=round(spec.step_seconds * 1e9),
     )
     return forecaster, spec.data
 
 
 def _read(path: Path, layout: LayoutConfig) -> Panel:
-    return read_panel(
-        path,
-        layout=layout.layout,
-        id_name=layout.id,
-        time_name=layout.time,
-        target=layout.target,
-        channels=layout.channels,
-        time_format=layout.time_format,
-        timezone=layout.timezone,
-        duplicates=layout.duplicates,
-    )
+    panel = read_panel(path, **layout.model_dump(exclude={"path"}))
+    for note in panel.notes:
+        log.info("%s: %s", path, note)
+    return panel
 
 
 def _prepared(job: ForecastConfig) -> tuple[Panel, Split]:
@@ -206,10 +256,15 @@ def _model(model: ModelConfig) -> dict[str, Any]:
     }
 
 
-def _common(job: ForecastConfig) -> dict[str, Any]:
+def _common(job: ForecastConfig, panel: Panel, split: Split) -> dict[str, Any]:
+    """What all models of a job are fitted with."""
+    covariates = fit_covariates(
+        panel, past=job.data.past, future=job.data.future, static=job.data.static,
+        used=before(panel, split.validation),
+    )  # fmt: skip
+    periods = tuple(map(period_length, job.periods))
     return {
-        "lookback": job.lookback,
-        "horizon": job.horizon,
+        "inputs": Inputs(job.lookback, job.horizon, covariates, periods),
         "levels": tuple(sorted(job.levels)),
         "training": job.training.model_dump(),
     }

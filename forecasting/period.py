@@ -6,16 +6,19 @@ number, so that gaps and clock changes do not shift it, and the table starts fro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
 from forecasting.encodings import cycle_index
+from forecasting.series.clock import DAY
 from forecasting.windows import Batch, Windows
 
-DAY_NANOSECONDS = 86_400 * 10**9
 CYCLE_DAYS = (1.0, 7.0, 365.2425)
 """Length of the cycles that local phases are known of: day, week, year."""
 MOST_BINS = 512
+CHUNK = 1 << 20  # rows whose phases are worked out at a time
 LEAST_CYCLES = 8
 """A mean over fewer cycles holds more noise than pattern."""
 
@@ -36,7 +39,7 @@ class PeriodTable(nn.Module):
         self.cycle: Tensor
 
     def forward(self, phases: Tensor) -> Tensor:
-        """The table at each time, ``[...]`` from phases ``[..., 3]``."""
+        """The table at each time, ``[...]`` from phases ``[..., P]``."""
         which, bins = self.cycle.tolist()
         return self.table[cycle_index(phases, which, bins)] if bins else torch.zeros_like(phases[..., 0])
 
@@ -51,26 +54,45 @@ class PeriodTable(nn.Module):
     def solve(self, training: Windows) -> None:
         """Choose the cycle, and set the table to the mean of the training values at each phase."""
         rows = training.rows
-        used = _rows_of(training) & rows.observed
-        if not used.any():
-            return
         step = float(rows.step.double().median())
-        span = float(rows.times[used].max() - rows.times[used].min())
+        first, last = _span(training)
         for which in reversed(range(len(CYCLE_DAYS))):
-            length = CYCLE_DAYS[which] * DAY_NANOSECONDS
+            length = CYCLE_DAYS[which] * DAY
             bins = round(length / step)
-            if 2 <= bins <= MOST_BINS and span >= LEAST_CYCLES * length:
-                index = cycle_index(rows.phases[used], which, bins)
-                count = torch.bincount(index, minlength=MOST_BINS)
-                total = torch.bincount(index, weights=rows.values[used].double(), minlength=MOST_BINS)
-                self.table.copy_(total / count.clamp(min=1))
+            if 2 <= bins <= MOST_BINS and last - first >= LEAST_CYCLES * length:
+                self.table.copy_(_means(training, which, bins))
                 self.cycle.copy_(torch.tensor([which, bins]))
                 return
 
 
-def _rows_of(windows: Windows) -> Tensor:
-    """Which rows come before the end of their series' last window; boolean, one a row."""
-    rows = windows.rows
-    ends = torch.zeros(len(rows.starts) - 1, dtype=torch.long)
-    ends.scatter_reduce_(0, windows.series, windows.origins + windows.horizon, reduce="amax")
-    return torch.arange(len(rows.values)) < torch.repeat_interleave(ends, torch.diff(rows.starts))
+def _parts(training: Windows) -> Iterator[slice]:
+    """Rows before the end of each series' last window, some at a time."""
+    for start, first, count in zip(
+        training.rows.starts.tolist(), training.first.tolist(), training.count.tolist(), strict=False
+    ):
+        end = first + count - 1 + training.horizon if count else start
+        for begin in range(start, end, CHUNK):
+            yield slice(begin, min(begin + CHUNK, end))
+
+
+def _span(training: Windows) -> tuple[float, float]:
+    """First and last time at which a value is observed; equal without any."""
+    first, last = float("inf"), float("-inf")
+    for part in _parts(training):
+        seen = (~training.rows.values[part].isnan()).nonzero()
+        if len(seen):
+            times = training.rows.times[part]
+            first, last = min(first, float(times[seen[0]])), max(last, float(times[seen[-1]]))
+    return (first, last) if last >= first else (0.0, 0.0)
+
+
+def _means(training: Windows, cycle: int, bins: int) -> Tensor:
+    """Mean of the training values in each bin of a cycle, zero where there is none, ``[MOST_BINS]``."""
+    count, total = torch.zeros(MOST_BINS, dtype=torch.double), torch.zeros(MOST_BINS, dtype=torch.double)
+    for part in _parts(training):
+        values = training.rows.values[part]
+        used = ~values.isnan()
+        index = cycle_index(training.rows.phases(training.rows.times[part][used]), cycle, bins)
+        count += torch.bincount(index, minlength=MOST_BINS)
+        total += torch.bincount(index, weights=values[used].double(), minlength=MOST_BINS)
+    return (total / count.clamp(min=1)).float()

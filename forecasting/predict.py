@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,13 @@ import torch
 from common.errors import UsageError
 from common.progress import log, progress
 from forecasting.fit import INFERENCE_BATCH, Forecaster
-from forecasting.series import Panel
-from forecasting.timestamps import write_times
-from forecasting.windows import Rows, Windows, training_scale
+from forecasting.requests import Requests, following, without_open_end
+from forecasting.series.panel import Panel
+from forecasting.windows import Windows, has_values, training_scale
+
+FALLBACK = "last-value"
+LEAST_VALUES = 3
+"""A series with fewer values repeats the last one."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,8 @@ class Forecasts:
     """What a forecast of a panel gave.
 
     Attributes:
-        table: One row a series and time: the file's own column names, ``forecast``, ``lo-80``, ``hi-80``, ...
+        table: One row a series and time: the file's own columns, ``forecast``, ``lo-80``, ``hi-80``, ..., and the
+            ``model`` that forecast it, as some series fall back to their last value.
         failed: One row a series that could not be forecast: its name and the reason.
     """
 
@@ -30,7 +36,12 @@ class Forecasts:
 
 
 def forecast(
-    forecaster: Forecaster, panel: Panel, *, horizon: int | None = None, levels: tuple[float, ...] | None = None
+    forecaster: Forecaster,
+    panel: Panel,
+    *,
+    horizon: int | None = None,
+    levels: tuple[float, ...] | None = None,
+    requests: Callable[[Panel], Requests] | None = None,
 ) -> Forecasts:
     """Forecast the times that follow each series' last row.
 
@@ -39,6 +50,8 @@ def forecast(
         panel: The series; those the model was not fitted on are scaled by what the panel holds of them.
         horizon: Times to forecast, at most the model's; all of them by default.
         levels: Which of the model's levels to give, in percent; all of them by default.
+        requests: Says which times to forecast of the series, which then end with their last value; the next ones by
+            default.
 
     Returns:
         Forecasts in original units, series in the order of the panel.
@@ -54,34 +67,88 @@ def forecast(
             where="--horizon",
             remedy=f"a horizon of 1 to {forecaster.horizon}, or fit again with a larger one",
         )
-    reasons = _unfit(panel, forecaster.lookback)
-    good = [i for i, reason in enumerate(reasons) if reason is None]
+    ahead = [each.name for each in forecaster.inputs.covariates if each.role == "future"]
+    if ahead and requests is None:
+        raise UsageError(
+            f"the run uses values that are known ahead ({', '.join(ahead)})",
+            where="--at",
+            remedy="give them for the times to forecast: --at FUTURE.csv",
+        )
+    empty = _empty(panel)
     failed = pd.DataFrame(
-        [(panel.ids[i], reason) for i, reason in enumerate(reasons) if reason is not None],
-        columns=pd.Index([panel.id_name or "series", "reason"]),
+        [(panel.ids[i], "every value is missing") for i in np.flatnonzero(empty)],
+        columns=pd.Index([next(iter(panel.id_columns), "series"), "reason"]),
     )
-    if not good:
-        return Forecasts(_table(panel, np.zeros(0, np.int64), [], np.zeros(0), {}), failed)
-    asked = panel.select(good)
+    asked = panel.select(np.flatnonzero(~empty).tolist())
+    if not len(asked.ids):
+        return Forecasts(pd.DataFrame(), failed)
     _warn_on_step(forecaster, asked)
     centre, scale = _scales(forecaster, asked)
-    extended = asked.extended(forecaster.horizon)
-    mean = _run(forecaster, extended, centre, scale)[:, :horizon]  # [series, horizon]
+    if requests is None:
+        wanted = following(asked, forecaster.inputs, forecaster.step, horizon)
+    else:
+        asked = without_open_end(asked)
+        wanted = requests(asked)
+        failed = pd.concat([failed, pd.DataFrame(list(wanted.failed.items()), columns=failed.columns)])
+    recent = asked.tail(forecaster.lookback)
+    extended = recent.extended(wanted.times, wanted.numbers, wanted.categories)
+    mean = _run(forecaster, extended, centre, scale)  # [series, H]
+    widths = {f"{level:g}": np.outer(scale, width) for level, width, _ in chosen}
+    mean = mean * scale[:, None] + centre[:, None]
+    varies = _varies(asked)
+    naive = ~varies | _empty(recent)
+    if naive.any():
+        spread = np.where(varies, scale, _usual_spread(forecaster, asked))[naive]
+        mean[naive] = _last_values(asked)[naive, None]
+        for level, _, width in chosen:
+            widths[f"{level:g}"][naive] = np.outer(spread, width)
+        log.info(
+            "%d of %d series repeat their last value: constant, fewer than %d values, or none in the last %d rows",
+            naive.sum(), len(naive), LEAST_VALUES, forecaster.lookback,
+        )  # fmt: skip
+    columns = {**wanted.columns, "forecast": mean[wanted.series, wanted.place]}
+    for level, width in widths.items():
+        half = width[wanted.series, wanted.place]
+        columns[f"lo-{level}"], columns[f"hi-{level}"] = columns["forecast"] - half, columns["forecast"] + half
+    columns["model"] = np.where(naive, FALLBACK, forecaster.kind).astype(object)[wanted.series]
+    return Forecasts(pd.DataFrame(columns), failed)
 
-    def original(scaled: np.ndarray) -> np.ndarray:
-        return (scaled * scale[:, None] + centre[:, None]).ravel()
 
-    columns = {}
-    for level, width in chosen:
-        columns[f"lo-{level:g}"] = original(mean - width[:horizon])
-        columns[f"hi-{level:g}"] = original(mean + width[:horizon])
-    later = (extended.starts[1:] - forecaster.horizon)[:, None] + np.arange(horizon)
-    names = [name for name in asked.ids for _ in range(horizon)]
-    return Forecasts(_table(asked, extended.times[later.ravel()], names, original(mean), columns), failed)
+def _empty(panel: Panel) -> np.ndarray:
+    """Series without any value, boolean ``[series]``."""
+    return ~has_values(panel, panel.starts[1:])
 
 
-def _levels(forecaster: Forecaster, levels: tuple[float, ...] | None) -> list[tuple[float, np.ndarray]]:
-    known = dict(zip(forecaster.levels, forecaster.widths.numpy(), strict=True))
+def _varies(panel: Panel) -> np.ndarray:
+    """Series that have enough values to show how they vary, and do, boolean ``[series]``."""
+    found = np.zeros(len(panel.ids), dtype=bool)
+    for i in range(len(panel.ids)):
+        values = panel.values[panel.rows(i)]
+        values = values[~np.isnan(values)]
+        found[i] = len(values) >= LEAST_VALUES and values.min() < values.max()
+    return found
+
+
+def _last_values(panel: Panel) -> np.ndarray:
+    """The last observed value of each series, ``[series]``."""
+    last = np.zeros(len(panel.ids))
+    for i in range(len(panel.ids)):
+        values = panel.values[panel.rows(i)]
+        last[i] = values[~np.isnan(values)][-1]
+    return last
+
+
+def _usual_spread(forecaster: Forecaster, panel: Panel) -> np.ndarray:
+    """A scale for series that show none: as much of their level as is usual among the series of the training."""
+    of_level, absolute = forecaster.spreads
+    level = np.abs(_last_values(panel))
+    return np.where(level > 0, of_level * level, absolute)
+
+
+def _levels(forecaster: Forecaster, levels: tuple[float, ...] | None) -> list[tuple[float, np.ndarray, np.ndarray]]:
+    """Levels asked for, with the half-widths of the model's intervals and of those around the last value."""
+    pairs = zip(forecaster.widths.numpy(), forecaster.naive_widths.numpy(), strict=True)
+    known = dict(zip(forecaster.levels, pairs, strict=True))
     missing = [level for level in levels or () if level not in known]
     if missing:
         raise UsageError(
@@ -89,26 +156,7 @@ def _levels(forecaster: Forecaster, levels: tuple[float, ...] | None) -> list[tu
             where="--levels",
             remedy=f"one or more of {', '.join(f'{level:g}' for level in known)}, or fit again with others",
         )
-    return [(level, known[level]) for level in (levels or forecaster.levels)]
-
-
-def _unfit(panel: Panel, lookback: int) -> list[str | None]:
-    """For each series, why it cannot be forecast, or None."""
-    reasons: list[str | None] = []
-    seen = np.concatenate([[0], np.cumsum(~np.isnan(panel.values))])
-    begin, end = panel.starts[:-1], panel.starts[1:]
-    ever = seen[end] > seen[begin]
-    lately = seen[end] > seen[np.maximum(begin, end - lookback)]
-    for step, some, recent in zip(panel.steps, ever, lately, strict=True):
-        if not some:
-            reasons.append("every value is missing")
-        elif not recent:
-            reasons.append(f"every value of the last {lookback} rows, which is how far the run looks back, is missing")
-        elif step is None:
-            reasons.append("a single row has no step to continue by")
-        else:
-            reasons.append(None)
-    return reasons
+    return [(level, *known[level]) for level in (levels or forecaster.levels)]
 
 
 def _scales(forecaster: Forecaster, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
@@ -134,25 +182,17 @@ def _warn_on_step(forecaster: Forecaster, panel: Panel) -> None:
 @torch.no_grad()
 def _run(forecaster: Forecaster, extended: Panel, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Scaled forecasts ``[series, H]`` of the rows that a panel was extended by."""
-    origins = torch.from_numpy(extended.starts[1:] - forecaster.horizon)
     windows = Windows(
-        Rows(extended, centre=centre, scale=scale),
-        torch.arange(len(origins)),
-        origins,
+        forecaster.inputs.rows(extended, centre, scale),
+        extended.starts[1:] - forecaster.horizon,
+        np.ones(len(extended.ids), dtype=np.int64),
         lookback=forecaster.lookback,
         horizon=forecaster.horizon,
         batch_size=INFERENCE_BATCH,
     )
     parts = []
-    with progress("forecasting", len(origins)) as advance:
+    with progress("forecasting", windows.total) as advance:
         for batch in windows:
             parts.append(forecaster.model(batch).double())
             advance(len(batch.series))
     return torch.cat(parts).numpy()
-
-
-def _table(
-    panel: Panel, times: np.ndarray, names: list[str], mean: np.ndarray, columns: dict[str, np.ndarray]
-) -> pd.DataFrame:
-    head = {} if panel.id_name is None else {panel.id_name: names}
-    return pd.DataFrame({**head, panel.time_name: write_times(times, panel.style), "forecast": mean, **columns})

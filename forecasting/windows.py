@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from forecasting.series import Panel
-from forecasting.timestamps import local_phases
+from forecasting.covariates import Covariate, row_features, static_features
+from forecasting.encodings import Calendar, cycle_phases
+from forecasting.series.panel import Panel
+
+MOST_SHUFFLED = 1 << 22
+"""Windows up to which a pass goes over each of them once, in random order; of more, windows are drawn at random."""
 
 
 class Batch(NamedTuple):
@@ -20,9 +24,11 @@ class Batch(NamedTuple):
         values: ``[B, L]``, in units of the series' scale; zero where missing.
         observed: ``[B, L]`` boolean.
         steps: ``[B, L]``, elapsed time since the last row of the lookback, in usual steps; not above zero.
-        phases: ``[B, L, 3]``, local day, week and year in ``[0, 1)``.
-        future_steps: ``[B, H]``, the same for the requested times; above zero.
-        future_phases: ``[B, H, 3]``.
+        phases: ``[B, L, 3 + K]``, local day, week and year, and ``K`` periods found in the data, in ``[0, 1)``.
+        covariates: ``[B, L, C]``, features of what is known of the rows.
+        future_steps: ``[B, H]``, as ``steps`` for the requested times; above zero.
+        future_phases: ``[B, H, 3 + K]``.
+        future_covariates: ``[B, H, F]``, features of what is known ahead.
         target: ``[B, H]``, scaled; zero where missing.
         target_observed: ``[B, H]`` boolean.
         series: ``[B]``, number of the series.
@@ -32,8 +38,10 @@ class Batch(NamedTuple):
     observed: Tensor
     steps: Tensor
     phases: Tensor
+    covariates: Tensor
     future_steps: Tensor
     future_phases: Tensor
+    future_covariates: Tensor
     target: Tensor
     target_observed: Tensor
     series: Tensor
@@ -46,23 +54,56 @@ class Rows:
         panel: The series.
         centre: ``[series]``, subtracted from the values of each series.
         scale: ``[series]``, by which they are then divided.
+        covariates: What else is known.
+        periods: Lengths of periods found in the data, in nanoseconds.
     """
 
-    def __init__(self, panel: Panel, *, centre: np.ndarray, scale: np.ndarray) -> None:
-        lengths = np.diff(panel.starts)
-        scaled = (panel.values - np.repeat(centre, lengths)) / np.repeat(scale, lengths)
-        self.observed = torch.from_numpy(~np.isnan(scaled))
-        self.values = torch.from_numpy(np.nan_to_num(scaled, nan=0.0).astype(np.float32))
+    def __init__(
+        self,
+        panel: Panel,
+        *,
+        centre: np.ndarray,
+        scale: np.ndarray,
+        covariates: Sequence[Covariate] = (),
+        periods: Sequence[int] = (),
+    ) -> None:
+        self.values = torch.empty(len(panel.values), dtype=torch.float32)  # NaN where missing
+        scaled = self.values.numpy()
+        for i in range(len(panel.ids)):  # a series at a time, so that no second copy of all rows is made
+            rows = panel.rows(i)
+            np.divide(panel.values[rows] - centre[i], scale[i], out=scaled[rows], casting="unsafe")
         self.times = torch.from_numpy(panel.times)
-        self.phases = torch.from_numpy(local_phases(panel.times, panel.style.zone))
         self.starts = torch.from_numpy(panel.starts)
+        self.calendar = Calendar(panel.clock(), panel.times)
+        self.periods = tuple(periods)
         # A series of one row has no step of its own, and must not change what is usual.
         known = [step.nanoseconds for step in panel.steps if step is not None]
         usual = int(np.median(known)) if known else 1
         self.step = torch.tensor([usual if step is None else step.nanoseconds for step in panel.steps])
+        self.regular = torch.tensor([step is not None and step.regular for step in panel.steps])
+        self._by_row = [each for each in covariates if each.role != "static"]
+        numbers, codes = row_features(panel, self._by_row)
+        self._numbers, self._codes = torch.from_numpy(numbers), torch.from_numpy(codes)
+        self._static = torch.from_numpy(static_features(panel, [each for each in covariates if each.role == "static"]))
+
+    @property
+    def observed(self) -> Tensor:
+        """Which rows hold a value, boolean ``[rows]``."""
+        return ~self.values.isnan()
+
+    def phases(self, times: Tensor) -> Tensor:
+        """Phases of the calendar and of the periods, ``[..., 3 + K]``."""
+        calendar = self.calendar.phases(times)
+        if not self.periods:
+            return calendar
+        return torch.cat((calendar, cycle_phases(times, self.periods)), dim=-1)
 
     def gather(self, series: Tensor, origins: Tensor, *, lookback: int, horizon: int) -> Batch:
         """Gather windows.
+
+        A window is cut over real times: of a series without a regular step it holds the rows that lie within
+        ``lookback`` usual steps before the last, and targets within ``horizon`` usual steps after it; of a regular
+        one, whose gaps have rows of their own, this is each row.
 
         Args:
             series: ``[B]``, number of the series.
@@ -74,67 +115,130 @@ class Rows:
             The batch.
         """
         rows = origins[:, None] + torch.arange(-lookback, horizon)  # [B, L + H]
-        first = self.starts[series][:, None]
+        first = self.starts.index_select(0, series)[:, None]
         inside = rows >= first
         rows = torch.maximum(rows, first)
-        last = self.times[origins - 1][:, None]
+        flat = rows.view(-1)
+        times = self.times.index_select(0, flat).view_as(rows)
         # Differences are taken in integers, and divided in double: nanoseconds do not fit a float.
-        steps = ((self.times[rows] - last).double() / self.step[series][:, None]).float()
-        values, observed, phases = self.values[rows], self.observed[rows] & inside, self.phases[rows]
-        values = values.masked_fill(~observed, 0.0)
+        steps = ((times - times[:, lookback - 1 : lookback]).double() / self.step[series][:, None]).float()
+        values = self.values.index_select(0, flat).view_as(rows)
+        if not self.regular.all():
+            near = (steps > -lookback) & (steps < horizon + 0.5)
+            inside &= near | self.regular[series][:, None]
+        observed = inside & ~values.isnan()
+        values = torch.where(observed, values, 0.0)
+        phases = self.phases(times)
+        covariates, future_covariates = self._covariates(series, rows, inside, lookback)
         past, future = slice(None, lookback), slice(lookback, None)
         return Batch(
             values=values[:, past],
             observed=observed[:, past],
             steps=steps[:, past],
             phases=phases[:, past],
+            covariates=covariates,
             future_steps=steps[:, future],
             future_phases=phases[:, future],
+            future_covariates=future_covariates,
             target=values[:, future],
             target_observed=observed[:, future],
             series=series,
         )
 
+    def _covariates(self, series: Tensor, rows: Tensor, inside: Tensor, lookback: int) -> tuple[Tensor, Tensor]:
+        """Features ``[B, L, C]`` of the lookback and ``[B, H, F]`` of the requested times."""
+        shape = rows.shape
+        if not self._by_row:
+            static = self._static[series][:, None]  # [B, 1, K]
+            return static.expand(-1, lookback, -1), static.expand(-1, shape[1] - lookback, -1)
+        flat = rows.reshape(-1)
+        numbers = self._numbers.index_select(0, flat).view(*shape, -1).unbind(-1)
+        codes = self._codes.index_select(0, flat).view(*shape, -1).unbind(-1)
+        numbers, codes = iter(numbers), iter(codes)
+        history, ahead = [], []
+        for each in self._by_row:
+            if each.categories is None:
+                column = next(numbers)
+                known = inside & ~column.isnan()
+                features = torch.stack((torch.where(known, column, 0.0), (~known).float()), dim=-1)
+            else:
+                column = next(codes).masked_fill(~inside, -1)
+                features = (column.unsqueeze(-1) == torch.arange(len(each.categories))).float()
+            history.append(features[:, :lookback])
+            if each.role == "future":
+                ahead.append(features[:, lookback:])
+        static = self._static[series][:, None]
+        history.append(static.expand(-1, lookback, -1))
+        ahead.append(static.expand(-1, shape[1] - lookback, -1))
+        return torch.cat(history, dim=-1), torch.cat(ahead, dim=-1)
+
 
 class Windows:
     """A set of windows over rows; iterating yields batches.
 
+    Windows of a series are neighbours, so that only the first and the number are kept of each series.
+
     Args:
         rows: The rows.
-        series: ``[N]``, number of the series of each window.
-        origins: ``[N]``, row of the first requested time of each window.
+        first: ``int64 [series]``, first origin (row of the first requested time) of each series.
+        count: ``int64 [series]``, number of windows of each series.
         lookback: Rows before the origin.
         horizon: Rows from the origin on.
         batch_size: Windows in a batch.
+        every: Take one window in so many.
         shuffle_seed: Draw a new order in each pass, from this seed; None keeps the order.
     """
 
     def __init__(
         self,
         rows: Rows,
-        series: Tensor,
-        origins: Tensor,
+        first: np.ndarray,
+        count: np.ndarray,
         *,
         lookback: int,
         horizon: int,
         batch_size: int,
+        every: int = 1,
         shuffle_seed: int | None = None,
     ) -> None:
-        self.rows, self.series, self.origins = rows, series, origins
+        self.rows = rows
+        self.first, self.count = torch.from_numpy(first), torch.from_numpy(count)
+        self._before = torch.cat((torch.zeros(1, dtype=torch.long), self.count.cumsum(0)))  # [series + 1]
+        self.total = -(-int(self._before[-1]) // every)
+        self.every = every
         self.lookback, self.horizon, self.batch_size = lookback, horizon, batch_size
         self._generator = None if shuffle_seed is None else torch.Generator().manual_seed(shuffle_seed)
 
     def __len__(self) -> int:
-        return -(-len(self.origins) // self.batch_size)
+        return -(-self.total // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        count = len(self.origins)
-        order = None if self._generator is None else torch.randperm(count, generator=self._generator)
-        for start in range(0, count, self.batch_size):
-            chosen = slice(start, start + self.batch_size) if order is None else order[start : start + self.batch_size]
-            yield self.rows.gather(
-                self.series[chosen], self.origins[chosen], lookback=self.lookback, horizon=self.horizon
-            )
+        order = None
+        if self._generator is not None and self.total <= MOST_SHUFFLED:
+            order = torch.randperm(self.total, generator=self._generator)
+        for start in range(0, self.total, self.batch_size):
+            stop = min(start + self.batch_size, self.total)
+            if order is not None:
+                chosen = order[start:stop]
+            elif self._generator is not None:
+                chosen = torch.randint(self.total, (stop - start,), generator=self._generator)
+            else:
+                chosen = torch.arange(start, stop)
+            yield self.rows.gather(*self.place(chosen), lookback=self.lookback, horizon=self.horizon)
+
+    def place(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """Series and origin of windows by their number, ``int64 [N]`` each."""
+        number = chosen * self.every
+        series = torch.searchsorted(self._before, number, right=True) - 1
+        return series, self.first[series] + number - self._before[series]
+
+    def has_targets(self) -> bool:
+        """Whether any window has an observed target."""
+        values = self.rows.values
+        for first, count in zip(self.first.tolist(), self.count.tolist(), strict=True):
+            if count and not bool(values[first : first + count - 1 + self.horizon].isnan().all()):
+                return True
+        return False
 
 
 class Split(NamedTuple):
@@ -166,7 +270,7 @@ def split_rows(panel: Panel, *, validation: float, test: float) -> Split:
 
 def origins_within(
     panel: Panel, first: np.ndarray, stop: np.ndarray, *, lookback: int, horizon: int
-) -> tuple[Tensor, Tensor]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Every window whose requested rows lie in ``[first, stop)`` of their series, stride 1.
 
     A window needs at least one row before its origin. Where the part begins with the series itself, windows
@@ -180,33 +284,28 @@ def origins_within(
         horizon: Rows from the origin on.
 
     Returns:
-        Series number and origin of each window, ``int64 [N]`` each.
+        First origin and number of windows of each series, ``int64 [series]`` each.
     """
     begin = panel.starts[:-1]
     warm = np.minimum(lookback, np.maximum(1, (stop - begin) // 2))
     low = np.maximum(first, begin + warm)
-    count = np.maximum(0, stop - horizon + 1 - low)
-    series = np.repeat(np.arange(len(begin)), count)
-    offset = np.arange(len(series)) - np.repeat(np.cumsum(count) - count, count)
-    return torch.from_numpy(series), torch.from_numpy(np.repeat(low, count) + offset)
+    return low, np.maximum(0, stop - horizon + 1 - low)
+
+
+def before(panel: Panel, stop: np.ndarray) -> np.ndarray:
+    """Which rows come before row ``stop`` of their series, boolean ``[rows]``."""
+    return np.arange(len(panel.times)) < np.repeat(stop, np.diff(panel.starts))
 
 
 def has_values(panel: Panel, stop: np.ndarray) -> np.ndarray:
     """Which series have an observed value before row ``stop``, boolean ``[series]``."""
-    observed, group = _observed_before(panel, stop)
-    return np.bincount(group, weights=observed, minlength=len(panel.ids)) > 0
-
-
-def has_targets(observed: Tensor, origins: Tensor, horizon: int) -> bool:
-    """Whether any of some windows has an observed target.
-
-    Args:
-        observed: Boolean ``[rows]``.
-        origins: ``[N]``, row of the first requested time of each window.
-        horizon: Rows from the origin on.
-    """
-    seen = torch.nn.functional.pad(observed.long().cumsum(0), (1, 0))  # [rows + 1]
-    return bool((seen[origins + horizon] > seen[origins]).any())
+    return np.array(
+        [
+            not np.isnan(panel.values[begin:end]).all() if end > begin else False
+            for begin, end in zip(panel.starts[:-1], stop, strict=True)
+        ],
+        dtype=bool,
+    )
 
 
 def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -217,20 +316,14 @@ def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarr
     Returns:
         Centre and scale, ``float64 [series]`` each.
     """
-    observed, group = _observed_before(panel, stop)
-    count = np.bincount(group, weights=observed, minlength=len(panel.ids))
-    safe = np.maximum(count, 1)
-    filled = np.where(observed, panel.values, 0.0)
-    centre = np.bincount(group, weights=filled, minlength=len(panel.ids)) / safe
-    deviation = np.where(observed, panel.values - centre[group], 0.0)
-    scale = np.sqrt(np.bincount(group, weights=deviation**2, minlength=len(panel.ids)) / safe)
-    # Rounding leaves a constant series with a spread of about its level times the machine epsilon.
-    flat = scale <= 1e-12 * np.abs(centre)
-    return centre, np.where(flat, np.where(centre != 0, np.abs(centre), 1.0), scale)
-
-
-def _observed_before(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows hold a value before row ``stop`` of their series, and the number of the series, ``[rows]`` each."""
-    lengths = np.diff(panel.starts)
-    inside = np.arange(len(panel.values)) < np.repeat(stop, lengths)
-    return inside & ~np.isnan(panel.values), np.repeat(np.arange(len(panel.ids)), lengths)
+    centre, scale = np.zeros(len(panel.ids)), np.ones(len(panel.ids))
+    for i, (begin, end) in enumerate(zip(panel.starts[:-1], stop, strict=True)):
+        values = panel.values[begin:end]
+        values = values[~np.isnan(values)]
+        if not len(values):
+            continue
+        centre[i], spread = values.mean(), values.std()
+        # Rounding leaves a constant series with a spread of about its level times the machine epsilon.
+        flat = spread <= 1e-12 * abs(centre[i])
+        scale[i] = (abs(centre[i]) or 1.0) if flat else spread
+    return centre, scale

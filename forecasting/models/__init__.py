@@ -11,6 +11,7 @@ from typing import Any
 from torch import nn
 
 from common.errors import ConfigError
+from forecasting.inputs import Inputs
 from forecasting.models.informer import Informer
 from forecasting.models.lstm import LSTM
 from forecasting.models.ridge import Ridge
@@ -26,14 +27,13 @@ MODELS: dict[str, type[nn.Module]] = {
 }
 
 
-def build(kind: str, *, lookback: int, horizon: int, settings: dict[str, Any]) -> nn.Module:
+def build(kind: str, inputs: Inputs, settings: dict[str, Any]) -> nn.Module:
     """Build a model from plain data, as a configuration or a bundle gives it.
 
     Args:
         kind: One of :data:`MODELS`.
-        lookback: Rows a window looks back.
-        horizon: Times a window forecasts.
-        settings: Further keyword arguments of the model.
+        inputs: What the model is given.
+        settings: Keyword arguments of the model.
 
     Raises:
         ConfigError: If the kind is not known, or the settings are not the model's.
@@ -41,6 +41,6 @@ def build(kind: str, *, lookback: int, horizon: int, settings: dict[str, Any]) -
     if kind not in MODELS:
         raise ConfigError(f"there is no model {kind!r}", where="model.kind", remedy=f"one of {', '.join(MODELS)}")
     try:
-        return MODELS[kind](lookback=lookback, horizon=horizon, **settings)
+        return MODELS[kind](inputs, **settings)
     except TypeError as error:
         raise ConfigError(f"the settings do not belong to {kind}: {error}", where="model") from error

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from common.positions import LearnedPosition
-from forecasting.encodings import FUTURE
+from forecasting.inputs import Inputs
 
 
 class DirectHead(nn.Module):
@@ -15,13 +15,13 @@ class DirectHead(nn.Module):
 
     Args:
         dim: Width of the summary.
-        horizon: Times to forecast.
+        inputs: What the model is given.
     """
 
-    def __init__(self, dim: int, horizon: int) -> None:
+    def __init__(self, dim: int, inputs: Inputs) -> None:
         super().__init__()
-        self.time = nn.Linear(FUTURE, dim)
-        self.place = LearnedPosition(horizon, dim)
+        self.time = nn.Linear(inputs.future, dim)
+        self.place = LearnedPosition(inputs.horizon, dim)
         self.mix = nn.Linear(2 * dim, dim)
         self.out = nn.Linear(dim, 1)
         # Training starts from the last value, and not from noise around it.

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from common.attention import Attention
 from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward
 from common.stacks import Encoder
-from forecasting.encodings import FUTURE, HISTORY, future_features, history_features
+from forecasting.encodings import future_features, history_features
+from forecasting.inputs import Inputs
 from forecasting.models.ridge import LinearPath
 from forecasting.normalise import last_observed, spread
 from forecasting.period import PeriodTable
@@ -27,8 +28,7 @@ class Informer(nn.Module):
     the best on validation, those of the start among them.
 
     Args:
-        lookback: Rows a window looks back.
-        horizon: Times a window forecasts.
+        inputs: What the model is given.
         dim: Width of a token.
         heads: Number of attention heads.
         layers: Number of encoder blocks; between two of them the tokens are halved.
@@ -41,9 +41,8 @@ class Informer(nn.Module):
 
     def __init__(
         self,
+        inputs: Inputs,
         *,
-        lookback: int,
-        horizon: int,
         dim: int = 64,
         heads: int = 4,
         layers: int = 2,
@@ -54,11 +53,11 @@ class Informer(nn.Module):
         linear: bool = True,
     ) -> None:
         super().__init__()
-        self.patch = min(patch, lookback)
+        self.patch = min(patch, inputs.lookback)
         self.use_table, self.use_linear = period_table, linear
         self.period = PeriodTable(learned=period_table)
-        self.linear = LinearPath(lookback, horizon)
-        self.inlet = nn.Linear(self.patch * HISTORY, dim)
+        self.linear = LinearPath(inputs.lookback, inputs.horizon)
+        self.inlet = nn.Linear(self.patch * inputs.history, dim)
         blocks: list[EncoderBlock | Distil] = []
         for layer in range(layers):
             if layer:
@@ -67,7 +66,7 @@ class Informer(nn.Module):
             feed_forward = FeedForward(dim, dropout=dropout)
             blocks.append(EncoderBlock(dim, attention=attention, feed_forward=feed_forward, dropout=dropout))
         self.encoder = Encoder(blocks)
-        self.request = nn.Linear(FUTURE, dim)
+        self.request = nn.Linear(inputs.future, dim)
         self.decoder = DecoderBlock(
             dim,
             attention=Attention(dim, heads, position="rotary"),

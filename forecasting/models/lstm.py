@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from forecasting.encodings import HISTORY, future_features, history_features
+from forecasting.encodings import future_features, history_features
+from forecasting.inputs import Inputs
 from forecasting.models.head import DirectHead
 from forecasting.normalise import last_observed, spread
 from forecasting.period import PeriodTable
@@ -15,8 +16,7 @@ class LSTM(nn.Module):
     """Encodes the lookback row by row; the last state answers for all requested times.
 
     Args:
-        lookback: Rows a window looks back.
-        horizon: Times a window forecasts.
+        inputs: What the model is given.
         dim: Width of the state.
         layers: Number of layers.
         dropout: Probability of dropping a feature between layers in training.
@@ -25,9 +25,8 @@ class LSTM(nn.Module):
 
     def __init__(
         self,
+        inputs: Inputs,
         *,
-        lookback: int,  # noqa: ARG002 - the signature of all models; a recurrence has no length
-        horizon: int,
         dim: int = 64,
         layers: int = 1,
         dropout: float = 0.0,
@@ -36,8 +35,8 @@ class LSTM(nn.Module):
         super().__init__()
         self.use_table = period_table
         self.period = PeriodTable(learned=period_table)
-        self.encoder = nn.LSTM(HISTORY, dim, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
-        self.head = DirectHead(dim, horizon)
+        self.encoder = nn.LSTM(inputs.history, dim, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
+        self.head = DirectHead(dim, inputs)
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast ``[B, H]``."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from forecasting.inputs import Inputs
 from forecasting.normalise import last_observed
 from forecasting.period import PeriodTable
 from forecasting.windows import Batch, Windows
@@ -21,16 +22,15 @@ class Ridge(nn.Module):
     """Linear in the lookback after the period table is taken off, with the penalty chosen on validation.
 
     Args:
-        lookback: Rows a window looks back.
-        horizon: Times a window forecasts.
+        inputs: What the model is given.
         period_table: Whether to take off, and add again, the mean of each phase of the day, week or year.
     """
 
-    def __init__(self, *, lookback: int, horizon: int, period_table: bool = True) -> None:
+    def __init__(self, inputs: Inputs, *, period_table: bool = True) -> None:
         super().__init__()
         self.use_table = period_table
         self.period = PeriodTable(learned=False)
-        self.linear = LinearPath(lookback, horizon)
+        self.linear = LinearPath(inputs.lookback, inputs.horizon)
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast ``[B, H]``."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from forecasting.inputs import Inputs
 from forecasting.normalise import last_observed
-from forecasting.period import CYCLE_DAYS, DAY_NANOSECONDS
+from forecasting.period import CYCLE_DAYS
+from forecasting.series.clock import DAY
 from forecasting.windows import Batch, Windows
 
 
@@ -17,13 +19,12 @@ class SeasonalNaive(nn.Module):
     longer than a step; and the last value (no season).
 
     Args:
-        lookback: Rows a window looks back.
-        horizon: Times a window forecasts.
+        inputs: What the model is given.
     """
 
-    def __init__(self, *, lookback: int, horizon: int) -> None:  # noqa: ARG002 - the signature of all models
+    def __init__(self, inputs: Inputs) -> None:
         super().__init__()
-        self.lookback = lookback
+        self.lookback = inputs.lookback
         self.register_buffer("season", torch.zeros(()))
         self.season: Tensor
 
@@ -42,11 +43,11 @@ class SeasonalNaive(nn.Module):
 
     def solve(self, training: Windows, validation: Windows) -> None:
         """Choose the season with the least absolute error on validation (on training without one)."""
-        windows = validation if len(validation.origins) else training
+        windows = validation if validation.total else training
         step = float(windows.rows.step.double().median())
         candidates = [0.0]
         for days in CYCLE_DAYS:
-            season = days * DAY_NANOSECONDS / step
+            season = days * DAY / step
             if 1.5 < season <= self.lookback:
                 candidates.append(season)
         errors = []

@@ -7,7 +7,8 @@ import math
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from forecasting.encodings import HISTORY, future_features, history_features
+from forecasting.encodings import future_features, history_features
+from forecasting.inputs import Inputs
 from forecasting.models.head import DirectHead
 from forecasting.normalise import last_observed, spread
 from forecasting.period import PeriodTable
@@ -18,8 +19,7 @@ class TCN(nn.Module):
     """As many levels of doubling dilation as it takes to see the whole lookback.
 
     Args:
-        lookback: Rows a window looks back.
-        horizon: Times a window forecasts.
+        inputs: What the model is given.
         dim: Number of channels.
         kernel: Width of a kernel.
         dropout: Probability of dropping a channel's value in training.
@@ -28,9 +28,8 @@ class TCN(nn.Module):
 
     def __init__(
         self,
+        inputs: Inputs,
         *,
-        lookback: int,
-        horizon: int,
         dim: int = 32,
         kernel: int = 3,
         dropout: float = 0.0,
@@ -40,10 +39,10 @@ class TCN(nn.Module):
         self.use_table = period_table
         self.period = PeriodTable(learned=period_table)
         # Two convolutions a level reach 2 (kernel - 1) (2^levels - 1) rows back.
-        levels = max(1, math.ceil(math.log2(lookback / (2 * (kernel - 1)) + 1)))
-        self.inlet = nn.Linear(HISTORY, dim)
+        levels = max(1, math.ceil(math.log2(inputs.lookback / (2 * (kernel - 1)) + 1)))
+        self.inlet = nn.Linear(inputs.history, dim)
         self.levels = nn.ModuleList(_Level(dim, kernel, 2**level, dropout) for level in range(levels))
-        self.head = DirectHead(dim, horizon)
+        self.head = DirectHead(dim, inputs)
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast ``[B, H]``."""

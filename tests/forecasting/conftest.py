@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 
 from forecasting.cli import forecast
-from forecasting.series import Panel
-from forecasting.timestamps import TimeStyle, infer_step
+from forecasting.series.clock import clock
+from forecasting.series.panel import Panel, find_steps
+from forecasting.series.style import TimeStyle
 
 HOUR = 3600 * 10**9
 
@@ -23,16 +24,18 @@ def farview_forecast():
 
 
 def _panel(*series, step=HOUR, start=0, zone="UTC"):
-    times = [start + step * np.arange(len(values), dtype=np.int64) for values in series]
+    times = np.concatenate([start + step * np.arange(len(values), dtype=np.int64) for values in series])
+    starts = np.concatenate([[0], np.cumsum([len(v) for v in series])]).astype(np.int64)
+    ids = tuple(f"s{i}" for i in range(len(series)))
     return Panel(
-        ids=tuple(f"s{i}" for i in range(len(series))),
-        starts=np.concatenate([[0], np.cumsum([len(v) for v in series])]).astype(np.int64),
-        times=np.concatenate(times),
+        ids=ids,
+        id_columns={"unique_id": np.array(ids, dtype=object)},
+        starts=starts,
+        times=times,
         values=np.concatenate([np.asarray(v, dtype=np.float64) for v in series]),
-        steps=tuple(infer_step(t, zone) for t in times),
-        id_name="unique_id",
-        time_name="ds",
-        style=TimeStyle("%Y-%m-%d %H:%M:%S", zone, offset="none"),
+        steps=find_steps(times, starts, clock(zone, int(times.min()), int(times.max()))),
+        time_columns=("ds",),
+        style=TimeStyle("%Y-%m-%d %H:%M:%S", zone),
     )
 
 

@@ -39,5 +39,5 @@ def test_a_horizon_never_observed_takes_the_widest(make_panel):
     values = np.array([0.0, 1, np.nan, 0, 3, np.nan])
     panel = make_panel(values)
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
-    windows = Windows(rows, torch.zeros(2).long(), torch.tensor([1, 4]), lookback=1, horizon=2, batch_size=2)
+    windows = Windows(rows, np.array([1]), np.array([4]), lookback=1, horizon=2, batch_size=2, every=3)
     assert interval_widths(Zero(), windows, (80,)).tolist() == [[3.0, 3.0]]

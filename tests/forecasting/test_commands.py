@@ -36,7 +36,7 @@ def test_a_run_is_a_bundle_with_a_card(run):
 
 
 def test_forecasts_follow_each_series_in_the_order_and_style_of_the_file(forecasts):
-    assert list(forecasts) == ["unique_id", "ds", "forecast", "lo-80", "hi-80", "lo-95", "hi-95"]
+    assert list(forecasts) == ["unique_id", "ds", "forecast", "lo-80", "hi-80", "lo-95", "hi-95", "model"]
     assert forecasts["unique_id"].tolist() == ["b"] * 12 + ["a"] * 12
     expected = pd.date_range("2024-01-22", periods=12, freq="h").strftime("%Y-%m-%d %H:%M:%S")
     assert forecasts["ds"].tolist() == [*expected, *expected]
@@ -58,7 +58,9 @@ def test_fewer_steps_and_levels_are_a_part_of_all(run, long_csv, forecasts, farv
     out = tmp_path / "f.csv"
     done = farview_forecast("predict", run, long_csv, "-o", out, "--horizon", 3, "--levels", "95")
     assert done.exit_code == 0, done.output
-    expected = forecasts.groupby("unique_id", sort=False).head(3)[["unique_id", "ds", "forecast", "lo-95", "hi-95"]]
+    expected = forecasts.groupby("unique_id", sort=False).head(3)[
+        ["unique_id", "ds", "forecast", "lo-95", "hi-95", "model"]
+    ]
     pd.testing.assert_frame_equal(pd.read_csv(out), expected.reset_index(drop=True))
 
 
@@ -87,14 +89,16 @@ def test_series_that_cannot_be_forecast_are_listed_and_the_rest_is_written(run, 
     done = farview_forecast("predict", run, path, "-o", out)
     assert done.exit_code == 1
     failed = pd.read_csv(tmp_path / "f.csv.failed.csv")
-    assert failed.to_dict("records") == [
-        {"unique_id": "void", "reason": "every value is missing"},
-        {"unique_id": "lone", "reason": "a single row has no step to continue by"},
-    ]
+    assert failed.to_dict("records") == [{"unique_id": "void", "reason": "every value is missing"}]
     table = pd.read_csv(out)
-    assert table["unique_id"].unique().tolist() == ["new", "b", "a"]
-    constant = table[table["unique_id"] == "new"]
-    assert np.isfinite(constant["forecast"]).all()
+    assert table["unique_id"].unique().tolist() == ["lone", "new", "b", "a"]
+    models = table.groupby("unique_id")["model"].unique().explode().to_dict()
+    assert models == {"lone": "last-value", "new": "last-value", "b": "informer", "a": "informer"}
+    for name, value, first in (("lone", 1.0, "2024-01-01 01:00:00"), ("new", 5.0, "2024-01-01 04:00:00")):
+        part = table[table["unique_id"] == name]
+        assert (part["forecast"] == value).all()
+        assert part["ds"].iloc[0] == first  # by the step of the run where the series has none
+        assert (part["hi-80"] > part["forecast"]).all()
     # A later run without failures leaves no stale list behind.
     assert farview_forecast("predict", run, long_csv, "-o", out).exit_code == 0
     assert [p.name for p in tmp_path.iterdir() if "failed" in p.name] == []
@@ -319,14 +323,15 @@ def test_intervals_have_a_width_where_nothing_was_observed_in_validation(farview
     assert "| validation | 55 | no value observed |" in (tmp_path / "run" / "card.md").read_text()
 
 
-def test_a_series_with_nothing_recent_is_listed(farview_forecast, tmp_path):
+def test_a_series_with_nothing_recent_repeats_its_last_value(farview_forecast, tmp_path):
     ended = noise(seed=1)
     ended[-24:] = np.nan
-    _, table = fitted(farview_forecast, tmp_path, hourly(a=noise(), b=ended))
-    assert set(table["unique_id"]) == {"a"}
-    failed = pd.read_csv(tmp_path / "f.csv.failed.csv")
-    assert failed["unique_id"].tolist() == ["b"]
-    assert "last 24 rows" in failed["reason"][0]
+    done, table = fitted(farview_forecast, tmp_path, hourly(a=noise(), b=ended))
+    assert done.exit_code == 0
+    part = table[table["unique_id"] == "b"]
+    np.testing.assert_allclose(part["forecast"], ended[-25], rtol=1e-6)
+    assert part["model"].unique().tolist() == ["last-value"]
+    assert (part["hi-95"] - part["forecast"] > 0.5).all()  # as wide as the errors of last values, in its own scale
 
 
 def test_a_test_part_without_values_is_said(farview_forecast, tmp_path):

@@ -6,6 +6,7 @@ from torch import nn
 
 from forecasting.evaluate import evaluate
 from forecasting.fit import Forecaster
+from forecasting.inputs import Inputs
 
 
 class Zero(nn.Module):
@@ -16,8 +17,9 @@ class Zero(nn.Module):
 def test_scores_count_what_was_observed(make_panel):
     panel = make_panel([0, 0, 1, np.nan, 3, 4.0], [0, 0, 5, 6, np.nan, 8.0])
     forecaster = Forecaster(
-        kind="zero", settings={}, lookback=2, horizon=2, levels=(80,), model=Zero(),
-        widths=torch.tensor([[3.0, 4.5]], dtype=torch.float64), scales={"s0": (0.0, 1.0), "s1": (0.0, 2.0)}, step=1,
+        kind="zero", settings={}, inputs=Inputs(lookback=2, horizon=2), levels=(80,), model=Zero(),
+        widths=torch.tensor([[3.0, 4.5]], dtype=torch.float64), naive_widths=torch.zeros(1, 2),
+        scales={"s0": (0.0, 1.0), "s1": (0.0, 2.0)}, spreads=(0.0, 0.0), step=1,
     )  # fmt: skip
     found = evaluate(forecaster, panel, panel.starts[:-1] + 2, panel.starts[1:])
     # Windows of s0: (1, -), (-, 3), (3, 4); of s1, halved: (2.5, 3), (3, -), (-, 4).
@@ -34,7 +36,8 @@ def test_scores_count_what_was_observed(make_panel):
 def test_no_window_is_no_score(make_panel):
     panel = make_panel([1.0, 2.0, 3.0])
     forecaster = Forecaster(
-        kind="zero", settings={}, lookback=1, horizon=5, levels=(80,), model=Zero(),
-        widths=torch.zeros(1, 5, dtype=torch.float64), scales={"s0": (0.0, 1.0)}, step=1,
+        kind="zero", settings={}, inputs=Inputs(lookback=1, horizon=5), levels=(80,), model=Zero(),
+        widths=torch.zeros(1, 5, dtype=torch.float64), naive_widths=torch.zeros(1, 5), scales={"s0": (0.0, 1.0)},
+        spreads=(0.0, 0.0), step=1,
     )  # fmt: skip
     assert evaluate(forecaster, panel, panel.starts[:-1], panel.starts[1:]).windows == 0

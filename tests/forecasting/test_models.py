@@ -8,9 +8,12 @@ import torch
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from common.errors import ConfigError
+from forecasting.inputs import Inputs
 from forecasting.models import MODELS, build
 from forecasting.models.ridge import PENALTIES, ridge_weights
-from forecasting.timestamps import infer_step
+from forecasting.requests import following
+from forecasting.series.clock import clock
+from forecasting.series.steps import infer_step
 from forecasting.windows import Rows, Windows, origins_within
 
 SMALL = {
@@ -19,6 +22,8 @@ SMALL = {
     "tcn": {"dim": 8},
 }
 LOOKBACK, HORIZON = 30, 7
+INPUTS_OF_MONTHS = Inputs(lookback=36, horizon=12)
+INPUTS = Inputs(lookback=LOOKBACK, horizon=HORIZON)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +47,7 @@ def windows(make_panel):
 
 def model(kind, seed=0):
     torch.manual_seed(seed)
-    return build(kind, lookback=LOOKBACK, horizon=HORIZON, settings=SMALL.get(kind, {})).eval()
+    return build(kind, INPUTS, SMALL.get(kind, {})).eval()
 
 
 def opened(kind, windows):
@@ -111,7 +116,7 @@ class TestEveryModel:
         """Without a period table, forecasts follow the level of the window; those of scale-free models its spread."""
         settings = {**SMALL.get(kind, {}), **({} if kind == "seasonal-naive" else {"period_table": False})}
         torch.manual_seed(0)
-        made = build(kind, lookback=LOOKBACK, horizon=HORIZON, settings=settings).eval()
+        made = build(kind, Inputs(lookback=LOOKBACK, horizon=HORIZON), settings).eval()
         made.solve(windows(0, 320), windows(320, 400))
         open_up(made)
         if hasattr(made, "linear"):
@@ -167,7 +172,7 @@ def test_seasonal_naive_finds_the_day_and_repeats_it_by_time(make_panel):
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
     found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=48, horizon=30)
     windows = Windows(rows, *found, lookback=48, horizon=30, batch_size=64)
-    made = build("seasonal-naive", lookback=48, horizon=30, settings={})
+    made = build("seasonal-naive", Inputs(lookback=48, horizon=30), {})
     made.solve(windows, windows)
     assert made.season == 24
     clean = next(iter(windows))
@@ -179,9 +184,10 @@ def test_seasonal_naive_looks_one_year_back_whatever_the_length_of_the_months(ma
     times = np.arange("1949-01", "1960-01", dtype="datetime64[M]").astype("datetime64[ns]").astype(np.int64)
     years, months = np.divmod(np.arange(132), 12)
     values = 100.0 * (months + 1) + years
-    panel = replace(make_panel(values), times=times, steps=(infer_step(times, "UTC"),)).extended(12)
+    panel = replace(make_panel(values), times=times, steps=(infer_step(times, clock("UTC", 0, 0)),))
+    panel = panel.extended(following(panel, INPUTS_OF_MONTHS, 1, 12).times, {}, {})
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
-    model = build("seasonal-naive", lookback=36, horizon=12, settings={})
+    model = build("seasonal-naive", INPUTS_OF_MONTHS, {})
     model.season.fill_(12.0)
     batch = rows.gather(torch.tensor([0]), torch.tensor([len(times)]), lookback=36, horizon=12)
     assert model(batch)[0].tolist() == [100.0 * month + 10 for month in range(1, 13)]
@@ -192,7 +198,7 @@ def test_seasonal_naive_without_a_season_is_the_last_value(make_panel):
     panel = make_panel(walk)
     found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=48, horizon=3)
     windows = Windows(Rows(panel, centre=np.zeros(1), scale=np.ones(1)), *found, lookback=48, horizon=3, batch_size=500)
-    made = build("seasonal-naive", lookback=48, horizon=3, settings={})
+    made = build("seasonal-naive", Inputs(lookback=48, horizon=3), {})
     made.solve(windows, windows)
     batch = next(iter(windows))
     assert made.season == 0
@@ -205,7 +211,7 @@ def test_the_period_table_holds_the_mean_of_each_phase(make_panel):
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
     found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=30, horizon=6)
     windows = Windows(rows, *found, lookback=30, horizon=6, batch_size=64)
-    made = build("ridge", lookback=30, horizon=6, settings={})
+    made = build("ridge", Inputs(lookback=30, horizon=6), {})
     made.solve(windows, windows)
     which, bins = made.period.cycle.tolist()
     assert (which, bins) == (1, 168)  # 70 days are ten weeks
@@ -216,6 +222,6 @@ def test_the_period_table_holds_the_mean_of_each_phase(make_panel):
 
 def test_unknown_models_and_settings_are_refused():
     with pytest.raises(ConfigError, match="there is no model 'prophet'"):
-        build("prophet", lookback=1, horizon=1, settings={})
+        build("prophet", Inputs(lookback=1, horizon=1), {})
     with pytest.raises(ConfigError, match="do not belong to ridge"):
-        build("ridge", lookback=1, horizon=1, settings={"dim": 3})
+        build("ridge", Inputs(lookback=1, horizon=1), {"dim": 3})

@@ -1,0 +1,1 @@
+"""What is wrong or odd with a file of series, before any training."""

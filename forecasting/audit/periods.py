@@ -1,0 +1,185 @@
+"""Periods of a series and how strong they are: Lomb-Scargle finds them, the autocorrelation weighs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forecasting.series.clock import DAY
+from forecasting.series.steps import duration
+
+MOST_POINTS = 2500
+LEAST_POWER = 0.05
+LEAST_STRENGTH = 0.2
+CALENDAR = {"day": DAY, "week": 7 * DAY, "year": int(365.2425 * DAY)}
+
+
+@dataclass(frozen=True)
+class Period:
+    """A period of a series.
+
+    Attributes:
+        nanoseconds: Its length.
+        strength: Autocorrelation at this lag after the trend is taken off, in ``[-1, 1]``.
+        power: Share of the variance that a sine of this period takes, in ``[0, 1]``.
+    """
+
+    nanoseconds: int
+    strength: float
+    power: float
+
+    @property
+    def calendar(self) -> str | None:
+        """``day``, ``week`` or ``year`` if it is one of them."""
+        return next((name for name, x in CALENDAR.items() if abs(self.nanoseconds / x - 1) < 0.02), None)
+
+    def text(self) -> str:
+        """In words, such as ``day 0.93`` or ``12.42 hours 0.40``."""
+        return f"{self.calendar or duration(self.nanoseconds)} {self.strength:.2f}"
+
+
+def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Period]:
+    """The periods of a series, the strongest first.
+
+    Args:
+        times: ``int64 [N]``, nanoseconds, increasing, regular or not.
+        values: ``[N]``, NaN where missing.
+        step: The usual step, in nanoseconds.
+    """
+    seen = ~np.isnan(values)
+    times, values = times[seen], values[seen]
+    if len(values) < 16 or values.min() == values.max():
+        return []
+    found: list[int] = []
+    # The whole span in few points shows long periods, the last points as they are the short ones.
+    views = _views(times, values)
+    for stamps, part in views:
+        found += _peaks(stamps, part)
+    grid, length = _grid(times, values, step)
+    correlation = _autocorrelation(grid)
+    # The calendar first, since what lies close to one of its cycles is that cycle.
+    candidates = [*(x for x in CALENDAR.values() if 2 * step <= x), *found]
+    periods: dict[int, Period] = {}
+    for candidate in candidates:
+        lag = round(candidate / length)
+        if not 2 <= lag <= len(correlation) // (2 if candidate in CALENDAR.values() else 4):
+            continue
+        # A peak of the spectrum is broad for long periods: the best lag nearby counts.
+        near = max(1, lag // 50)
+        best = lag - near + int(np.argmax(correlation[lag - near : lag + near + 1]))
+        if candidate in CALENDAR.values():
+            best = lag
+        strength = float(correlation[best])
+        power = max(_power(*view, candidate) for view in views)
+        if candidate == CALENDAR["week"] and not _weekly(correlation, best):
+            continue
+        if strength >= LEAST_STRENGTH and _stands_out(correlation, best):
+            exact = candidate if candidate in CALENDAR.values() else best * length
+            known = next((p for p in periods if abs(p / exact - 1) < 0.1), None)
+            if known is None:
+                periods[exact] = Period(int(exact), round(strength, 3), round(power, 3))
+    return _without_multiples(sorted(periods.values(), key=lambda p: -p.strength))[:3]
+
+
+def _views(times: np.ndarray, values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    if len(values) <= MOST_POINTS:
+        return [(times, values)]
+    size = -(-len(values) // MOST_POINTS)
+    whole = len(values) // size * size
+    # Means of neighbours: what is left over at the beginning is dropped.
+    coarse = times[-whole:].reshape(-1, size)[:, size // 2], values[-whole:].reshape(-1, size).mean(axis=1)
+    return [coarse, (times[-MOST_POINTS:], values[-MOST_POINTS:])]
+
+
+def _peaks(times: np.ndarray, values: np.ndarray) -> list[int]:
+    """Periods of the highest peaks of the Lomb-Scargle periodogram (Lomb 1976, Scargle 1982)."""
+    from scipy.signal import find_peaks, lombscargle
+
+    seconds = (times - times[0]) / 1e9
+    span = seconds[-1]
+    values = _detrended(seconds, values)
+    spread = values.std()
+    if spread == 0 or span == 0:
+        return []
+    usual = np.median(np.diff(seconds))
+    count = min(2 * len(values), int(2 * span / (2 * usual)))
+    frequencies = np.arange(4, max(count, 5)) / (
+        2 * span
+    )  # from two cycles in the span to the fastest that it resolves
+    power = lombscargle(seconds, values / spread, 2 * np.pi * frequencies, normalize=True)
+    top, _ = find_peaks(np.pad(power, 1), height=LEAST_POWER)
+    top = sorted(top - 1, key=lambda i: -power[i])[:6]
+    return [int(1e9 / frequencies[i]) for i in top]
+
+
+def _power(times: np.ndarray, values: np.ndarray, period: float) -> float:
+    """Share of the variance that a sine takes."""
+    seconds = (times - times[0]) / 1e9
+    rest = _detrended(seconds, values)
+    angle = 2 * np.pi * seconds / (period / 1e9)
+    waves = np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    solution, *_ = np.linalg.lstsq(waves, rest, rcond=None)
+    total = float((rest**2).sum())
+    return 1 - float(((rest - waves @ solution) ** 2).sum()) / total if total else 0.0
+
+
+def _detrended(seconds: np.ndarray, values: np.ndarray) -> np.ndarray:
+    slope, offset = np.polyfit(seconds / max(seconds[-1], 1e-9), values, 1)
+    return values - (slope * seconds / max(seconds[-1], 1e-9) + offset)
+
+
+def _grid(times: np.ndarray, values: np.ndarray, step: int) -> tuple[np.ndarray, int]:
+    """Values on a grid of the usual step (a multiple of it for very long spans), NaN where there is none."""
+    length = step * max(1, -(-int(times[-1] - times[0]) // (step * 200_000)))
+    place = (times - times[0]) // length
+    count = np.bincount(place)
+    total = np.bincount(place, weights=_detrended((times - times[0]) / 1e9, values))
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan), length
+
+
+def _autocorrelation(grid: np.ndarray) -> np.ndarray:
+    """Autocorrelation of each lag, over the pairs that are there."""
+    seen = ~np.isnan(grid)
+    filled = np.where(seen, grid, 0.0)
+    size = 1 << (2 * len(grid)).bit_length()
+
+    def products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.fft.irfft(np.conj(np.fft.rfft(left, size)) * np.fft.rfft(right, size), size)[: len(grid)]
+
+    mask = seen.astype(float)
+    pairs = np.round(products(mask, mask))
+    both = products(filled, filled)
+    # Each lag is normalised by the variance of the values that take part in it.
+    early, late = products(filled**2, mask), products(mask, filled**2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        result = both / np.sqrt(np.maximum(early, 0) * np.maximum(late, 0))
+    return np.where(pairs >= 8, np.nan_to_num(result), 0.0)
+
+
+def _stands_out(correlation: np.ndarray, lag: int) -> bool:
+    """Whether the autocorrelation falls off before the lag: a slow drift is no period."""
+    return bool(correlation[lag] - correlation[max(1, lag // 4) : lag].min() > 0.1)
+
+
+def _weekly(correlation: np.ndarray, lag: int) -> bool:
+    """Whether a week is more than seven days: stronger than six of them or eight."""
+    day = round(lag / 7)
+    return (
+        lag + day < len(correlation) and correlation[lag] > max(correlation[lag - day], correlation[lag + day]) + 0.01
+    )
+
+
+def _without_multiples(periods: list[Period]) -> list[Period]:
+    """Leave out multiples of a shorter period that are hardly stronger than it."""
+    kept = []
+    for period in periods:
+        shorter = [
+            other
+            for other in periods
+            if other.nanoseconds < period.nanoseconds
+            and abs(period.nanoseconds / other.nanoseconds - round(period.nanoseconds / other.nanoseconds)) < 0.03
+        ]
+        if period.calendar or not any(period.strength < other.strength + 0.05 for other in shorter):
+            kept.append(period)
+    return kept

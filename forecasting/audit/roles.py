@@ -1,0 +1,267 @@
+"""Which column of a file is what: recognised from names and contents, as a configuration may state it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from common.errors import InputError
+from forecasting.series.style import COMPONENTS, day_or_month_first, read_times, recognise
+from forecasting.series.tables import Source, numbers_of, scan
+
+SAMPLE_BLOCKS = 8
+DISTINCT = 2000  # texts of a column that are looked at for times
+FEW = 50  # texts that a covariate may have
+TIME_NAMES = (
+    "ds", "timestamp", "datetime", "date_time", "date", "time", "ts", "period", "month", "week", "year", "day", "epoch",
+)  # fmt: skip
+TARGET_NAMES = ("y", "target", "value", "values", "count")
+ID_NAMES = ("unique_id", "id", "series", "series_id", "item_id", "station", "name")
+
+
+@dataclass
+class Roles:
+    """What each column is.
+
+    Attributes:
+        data: Keys of ``data:`` in a configuration, without the path.
+        remarks: Why, and what else it could be, one sentence each.
+        rows: Rows looked at.
+    """
+
+    data: dict[str, Any]
+    remarks: list[str] = field(default_factory=list)
+    rows: int = 0
+
+
+def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
+    """Recognise which column is what.
+
+    Args:
+        source: The file.
+        stated: Keys that are known already.
+
+    Raises:
+        InputError: If no column holds times.
+    """
+    sample = _sample(source)
+    roles = Roles(data=dict(stated), rows=len(sample))
+    if "time" not in stated:
+        roles.data["time"] = _time(source, sample)
+    time = [roles.data["time"]] if isinstance(roles.data["time"], str) else list(roles.data["time"])
+    numbers = {name: _numbers(sample[name], source, stated) for name in _names(sample) if name not in time}
+    texts = [name for name, values in numbers.items() if values is None]
+    numbers = {name: values for name, values in numbers.items() if values is not None}
+    for name in [name for name, values in numbers.items() if _counts_rows(values)]:
+        numbers.pop(name)
+        roles.remarks.append(f"column {name!r} counts the rows, and is left out")
+    stamp = sample[time[0]].astype("string")
+    for name in time[1:]:
+        stamp = stamp + " " + sample[name].astype("string")
+    if "id" not in stated and stated.get("layout") != "wide":
+        found = _id(stamp, sample, texts, numbers)
+        if found:
+            roles.data["id"] = found if len(found) > 1 else found[0]
+    ids = roles.data.get("id")
+    ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
+    values = {name: column for name, column in numbers.items() if name not in ids}
+    for name in [name for name, column in values.items() if np.nanmin(column) == np.nanmax(column)]:
+        values.pop(name)
+        roles.remarks.append(f"column {name!r} never changes, and is left out")
+    _layout(roles, sample, values, [name for name in texts if name not in ids], ids, time)
+    return roles
+
+
+def _sample(source: Source) -> pd.DataFrame:
+    """The first rows, as text."""
+    parts = []
+    for block in scan(source, text=source.columns, limit=SAMPLE_BLOCKS):
+        columns = {name: pd.Series(column.to_pandas()) for name, column in block.items()}
+        parts.append(pd.DataFrame(columns))
+    if not parts:
+        raise InputError("the file has a heading but no rows", where=source.path)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _names(sample: pd.DataFrame) -> list[str]:
+    return list(map(str, sample.columns))
+
+
+def _texts(column: pd.Series) -> pd.Series:
+    texts = pd.Series(column.dropna().unique()[:DISTINCT], dtype="string").str.strip()
+    return texts[texts != ""]
+
+
+def _form(column: pd.Series, name: str) -> str | None:
+    """The format of a column that holds times, or None; numbers count only under a name that speaks of time."""
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return "%Y-%m-%d %H:%M:%S"
+    texts = _texts(column)
+    if texts.empty:
+        return None
+    if bool(texts.str.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?").all()):
+        return "%H:%M"
+    digits = bool(texts.str.fullmatch(r"-?\d+(\.\d+)?").all())
+    if digits and not any(word in name.lower() for word in TIME_NAMES):
+        return None
+    try:
+        day_first = day_or_month_first(texts)
+        style = recognise(texts, names=(name,), stated=None, day_first=bool(day_first))
+        read = read_times(texts, style)
+    except (InputError, ValueError, TypeError, AttributeError):
+        return None
+    if (read == np.iinfo(np.int64).min).mean() > 0.02:  # a few may be mistakes, which reading names
+        return None
+    return style.format or f"since 1970 in {style.unit}"
+
+
+def _time(source: Source, sample: pd.DataFrame) -> str | list[str]:
+    names = {name.strip().lower(): name for name in _names(sample)}
+    parts = [next((names[word] for word in words if word in names), None) for words in COMPONENTS.values()]
+    if parts[0] and parts[1]:  # a year and a month, and what follows without a gap
+        used = []
+        for part in parts:
+            if part is None:
+                break
+            used.append(part)
+        if all(pd.to_numeric(sample[part], errors="coerce").notna().all() for part in used):
+            return used
+    forms = {name: form for name in _names(sample) if (form := _form(sample[name], name))}
+    dates = {name: form for name, form in forms.items() if "%Y" in form or "since" in form or "%y" in form}
+    clocks = [name for name, form in forms.items() if name not in dates and "%H" in form]
+    if not dates:
+        raise InputError(
+            f"no column holds times; the columns are {', '.join(map(repr, source.columns))}",
+            where=source.path,
+            remedy="state it: --set data.time=COLUMN, and --set data.time_format if its form is unusual",
+        )
+
+    def rank(name: str) -> tuple[bool, int, int]:
+        lowered = name.strip().lower()
+        hint = next((i for i, word in enumerate(TIME_NAMES) if lowered == word), len(TIME_NAMES))
+        return ("%H" not in dates[name] and "since" not in dates[name], -sample[name].nunique(), hint)
+
+    best = min(dates, key=rank)
+    if "%H" not in dates[best] and "since" not in dates[best] and clocks:
+        return [best, clocks[0]]
+    return best
+
+
+def _numbers(column: pd.Series, source: Source, stated: dict[str, Any]) -> np.ndarray | None:
+    """A column as numbers, or None if it holds anything else (or nothing)."""
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return None
+    codes, distinct = pd.factorize(column)
+    values = numbers_of(pd.Series(distinct, dtype="string"), source.dialect, tuple(stated.get("missing", ())))
+    if not np.isfinite(values).any() or np.isinf(values).mean() > 0.1:
+        return None
+    values = np.append(values, np.nan)[codes]
+    return np.where(np.isinf(values), np.nan, values)
+
+
+def _counts_rows(values: np.ndarray) -> bool:
+    return len(values) > 10 and bool((np.diff(values) == 1).all())
+
+
+def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[str, np.ndarray]) -> list[str]:
+    """Columns that name the series: with them few times stand twice, which many do without."""
+    rows = len(stamp)
+    when = pd.factorize(stamp)[0]
+    repeated = 1 - len(np.unique(when)) / rows
+    exact = [name for name in _names(sample) if name.strip().lower() == "unique_id"]
+    if exact:
+        return exact
+    if repeated < 0.3:
+        return []
+    whole = [name for name, values in numbers.items() if bool((np.nan_to_num(values) % 1 == 0).all())]
+    codes = {name: pd.factorize(sample[name])[0] for name in (*texts, *whole)}
+    codes = {name: code for name, code in codes.items() if 2 <= code.max() + 1 <= rows / 3 and (code >= 0).all()}
+
+    def twice(*columns: str) -> float:
+        key = when.astype(np.int64)
+        for name in columns:
+            key = key * (int(codes[name].max()) + 1) + codes[name]
+        return 1 - len(np.unique(key)) / rows
+
+    def rank(names: tuple[str, ...]) -> tuple[float, bool, bool, int, int]:
+        hinted = any(name.strip().lower() in ID_NAMES for name in names)
+        words = max(sample[name].astype("string").str.len().mean() for name in names) > 12  # a description, not a name
+        return (round(twice(*names), 1), not hinted, words, len(names), sum(int(codes[name].max()) for name in names))
+
+    singles = sorted(((name,) for name in codes), key=rank)
+    if singles and twice(*singles[0]) < 0.05:
+        return list(singles[0])
+    few = [name for (name,) in singles[:6]]
+    pairs = sorted(((a, b) for i, a in enumerate(few) for b in few[i + 1 :]), key=rank)
+    if pairs and twice(*pairs[0]) < 0.05:
+        return list(pairs[0])
+    return list(singles[0]) if singles and twice(*singles[0]) < repeated / 2 else []
+
+
+def _layout(
+    roles: Roles,
+    sample: pd.DataFrame,
+    values: dict[str, np.ndarray],
+    texts: list[str],
+    ids: list[str],
+    time: list[str],
+) -> None:
+    """Long or wide, and what the columns beside the target are."""
+    data = roles.data
+    listed = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
+    usable = [name for name in texts if _form(sample[name], name) is None and sample[name].nunique() <= FEW]
+    left = [name for name in texts if name not in usable and name not in time]
+    if left:
+        roles.remarks.append(f"left out, being times or free text: {', '.join(map(repr, left))}")
+    static = []
+    if ids:
+        group = sample.groupby(ids, observed=True, sort=False).ngroup().to_numpy()
+        static = [name for name in values if _constant_within(values[name], group)]
+        static += [name for name in usable if _constant_within(pd.factorize(sample[name])[0].astype(float), group)]
+    candidates = [name for name in values if name not in static]
+    named = [name for name in candidates if name.strip().lower() in TARGET_NAMES]
+    if "target" in data:
+        target: str | None = data["target"]
+    elif data.get("layout") == "wide":
+        target = None
+    elif named or ids or len(candidates) == 1:
+        target = (named or candidates or [None])[0]
+    else:
+        target = None
+    if target is None and not candidates:
+        raise InputError("no column holds numbers that change", remedy="state it: --set data.target=COLUMN")
+    if target is None:
+        data["layout"] = "wide"
+        data.setdefault("channels", [name for name in candidates if name not in listed])
+        if usable:
+            roles.remarks.append(f"columns of text are left out: {', '.join(map(repr, usable))}")
+        if len(data["channels"]) > 1:
+            roles.remarks.append(
+                "every column of numbers is taken for a series; to forecast one with the others beside it: "
+                f"--set data.target={data['channels'][-1]}"
+            )
+        return
+    data["target"] = target
+    past = [name for name in candidates if name != target and name not in listed]
+    past += [name for name in usable if name not in static and name not in listed]
+    if static and "static" not in data:
+        data["static"] = static
+    if past and "past" not in data and "future" not in data:
+        data["past"] = past
+        roles.remarks.append(
+            "columns beside the target are taken to be known up to the last row only (past); what is known ahead, list "
+            "under data.future, and give its values to predict with --at"
+        )
+    chosen = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
+    categorical = [name for name in usable if name in chosen]
+    if categorical and "categorical" not in data:
+        data["categorical"] = categorical
+
+
+def _constant_within(values: np.ndarray, group: np.ndarray) -> bool:
+    frame = pd.DataFrame({"value": values, "group": group}).dropna()
+    spread = frame.groupby("group")["value"].agg(["min", "max"])
+    return bool((spread["min"] == spread["max"]).all()) and len(frame) > 0

@@ -1,0 +1,153 @@
+"""The audit of a file: what it holds, what is odd, and a configuration that a fit accepts as it is."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.errors import InputError
+from forecasting.audit.clocks import find_clock
+from forecasting.audit.findings import SeriesAudit, audit_series
+from forecasting.audit.leaks import find_leaks
+from forecasting.audit.roles import find_roles
+from forecasting.series.panel import Panel
+from forecasting.series.read import read_panel
+from forecasting.series.tables import Source, open_source
+
+MOST_PERIODS = 20
+"""Series whose periods are looked for, evenly picked from all."""
+
+
+@dataclass(frozen=True)
+class FileAudit:
+    """What a file of series is like.
+
+    Attributes:
+        path: The file.
+        data: Keys of ``data:`` in a configuration, as recognised and stated.
+        rows: Rows of the file.
+        dialect: How it is written, in words.
+        notes: What reading did with odd rows, one sentence each.
+        remarks: What the columns were taken for, and what else they could be.
+        findings: What is odd about the file as a whole.
+        zone: Local time zone to state, if the times tell.
+        series: What each series is like.
+    """
+
+    path: str
+    data: dict[str, Any]
+    rows: int
+    dialect: str
+    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
+    findings: tuple[str, ...]
+    zone: str | None
+    series: tuple[SeriesAudit, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As plain data, ready for JSON."""
+        plain = asdict(self)
+        for series in plain["series"]:
+            for period in series["periods"] or ():
+                period["seconds"] = period.pop("nanoseconds") / 1e9
+        return plain
+
+
+def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
+    """Look at a file of series.
+
+    Args:
+        path: The file.
+        stated: Keys of ``data:`` that are known already.
+
+    Raises:
+        InputError: If the file cannot be read; the message says what to state.
+    """
+    reading = {key: stated.get(key) for key in ("encoding", "separator", "decimal")}
+    source = open_source(path, **reading)
+    roles = find_roles(source, stated)
+    policy = roles.data.get("duplicates", "error")
+    panel = read_panel(path, **{**roles.data, "duplicates": "mean" if policy == "error" else policy})
+    data = dict(roles.data)
+    findings = []
+    repeated = int(panel.repeats.sum())
+    if repeated and policy == "error":
+        data["duplicates"] = "mean"
+    chosen = set(np.linspace(0, len(panel.ids) - 1, min(MOST_PERIODS, len(panel.ids))).round().astype(int).tolist())
+    series = tuple(audit_series(panel, i, periods=i in chosen) for i in range(len(panel.ids)))
+    if "resample" not in data and _are_events(panel, series):
+        findings.append(
+            "times are irregular and stand several times: events rather than series; the suggested configuration sums "
+            "them up by day"
+        )
+        data.update(resample="1d", how="sum")
+        data.pop("duplicates", None)
+    clock_findings, zone = find_clock(panel, zone_stated="timezone" in data)
+    findings += [*clock_findings, *find_leaks(panel)]
+    if len(chosen) < len(panel.ids):
+        findings.append(f"periods were looked for in {len(chosen)} of {len(panel.ids):,} series")
+    return FileAudit(
+        path=str(path),
+        data=data,
+        rows=int(sum(each.rows + each.duplicates for each in series)) // (len(series) if _is_wide(data) else 1),
+        dialect=_dialect(source),
+        notes=panel.notes,
+        remarks=tuple(roles.remarks),
+        findings=tuple(findings),
+        zone=zone,
+        series=series,
+    )
+
+
+def _is_wide(data: dict[str, Any]) -> bool:
+    return data.get("layout") == "wide"
+
+
+def _dialect(source: Source) -> str:
+    dialect = source.dialect
+    if dialect is None:
+        return "Parquet"
+    names = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+    return (
+        f"CSV, {dialect.encoding}, {names.get(dialect.separator, dialect.separator)} between fields, decimal "
+        f"{'comma' if dialect.decimal == ',' else 'point'}"
+    )
+
+
+def _are_events(panel: Panel, series: tuple[SeriesAudit, ...]) -> bool:
+    """Whether rows are things that happened rather than values that were read."""
+    irregular = np.median([each.regular for each in series if each.step_seconds is not None] or [1.0]) < 0.1
+    return bool(irregular and panel.repeats.sum() > 0.01 * len(panel.times))
+
+
+def sizes(found: FileAudit) -> tuple[int, int]:
+    """A lookback and a horizon that suit the usual step and length of the series.
+
+    Raises:
+        InputError: If no series has two rows.
+    """
+    steps = [each.step_seconds for each in found.series if each.step_seconds is not None]
+    if not steps:
+        raise InputError("no series has a step, so that nothing can be forecast", where=found.path)
+    day = 86_400.0
+    step = 86_400.0 if found.data.get("resample") == "1d" else float(np.median(steps))
+    if step < day:
+        horizon, lookback = min(48, max(1, round(day / step))), min(336, max(16, round(7 * day / step)))
+    elif step < 6 * day:
+        horizon, lookback = 14, 56
+    elif step < 27 * day:
+        horizon, lookback = 8, 104
+    elif step < 80 * day:
+        horizon, lookback = 12, 36
+    else:
+        horizon, lookback = 4, 12
+    rows = np.array([each.rows + each.missing_times for each in found.series if each.step_seconds is not None])
+    if found.data.get("resample") == "1d":
+        rows = rows * 0 + int(np.median([len(str(each.rows)) for each in found.series]) or 1) * 100
+    usual = float(np.quantile(rows, 0.75))
+    horizon = max(1, min(horizon, math.floor(0.15 * usual)))
+    return max(1, min(lookback, math.floor(0.35 * usual))), horizon

@@ -1,0 +1,233 @@
+"""Which times to forecast: those that follow each series, or those that a file asks for with what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from common.errors import InputError
+from common.progress import log
+from forecasting.inputs import Inputs
+from forecasting.series.clock import DAY
+from forecasting.series.columns import Coded
+from forecasting.series.panel import Panel
+from forecasting.series.read import FileRows, read_rows
+from forecasting.series.steps import Step, grid, slots
+from forecasting.series.style import split_format, write_times
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Times to forecast.
+
+    A model forecasts ``H`` times of each series at once, of which some are asked for.
+
+    Attributes:
+        times: ``int64 [series, H]``, the times that are forecast.
+        series: ``int64 [N]``, series of each time that is asked for, in the order of the output.
+        place: ``int64 [N]``, which of the ``H`` it is.
+        columns: Names of the series and times as they are to be written, ``[N]`` by column.
+        numbers: Covariates known ahead that are numbers, ``float32 [series, H]`` by column, NaN where missing.
+        categories: Those that are texts, with codes ``[series, H]``, -1 where missing.
+        failed: Series that cannot be forecast at all, with the reason.
+    """
+
+    times: np.ndarray
+    series: np.ndarray
+    place: np.ndarray
+    columns: dict[str, np.ndarray]
+    numbers: dict[str, np.ndarray] = field(default_factory=dict)
+    categories: dict[str, Coded] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+def following(panel: Panel, inputs: Inputs, usual: int, horizon: int) -> Requests:
+    """The next times of each series.
+
+    Args:
+        panel: The series.
+        inputs: What the model is given.
+        usual: Step of a series that has none of its own, in nanoseconds.
+        horizon: How many times to ask for.
+    """
+    times = _next_times(panel, inputs.horizon, usual)
+    count = len(panel.ids)
+    columns = {name: np.repeat(column, horizon) for name, column in panel.id_columns.items()}
+    return Requests(
+        times=times,
+        series=np.repeat(np.arange(count), horizon),
+        place=np.tile(np.arange(horizon), count),
+        columns={**columns, **time_columns(times[:, :horizon].ravel(), panel)},
+    )
+
+
+def read_requests(
+    path: Path,
+    panel: Panel,
+    inputs: Inputs,
+    usual: int,
+    *,
+    wide: bool,
+    time_format: str | None,
+    timezone: str | None,
+    missing: Sequence[str],
+    encoding: str | None,
+    separator: str | None,
+    decimal: str | None,
+) -> Requests:
+    """Read the times to forecast, and what is known of them, from a file in the columns of the series' own.
+
+    Rows that are not after the last value of their series are passed over, so that one file may hold both.
+
+    Args:
+        path: CSV or Parquet.
+        panel: The series, which end with their last value.
+        inputs: What the model is given.
+        usual: Step of a series that has none of its own, in nanoseconds.
+        wide: Whether each time is asked for of all series.
+        time_format: As in :func:`forecasting.series.read.read_panel`.
+        timezone: As there.
+        missing: As there.
+        encoding: As there.
+        separator: As there.
+        decimal: As there.
+
+    Raises:
+        InputError: If a time cannot be forecast, or a value known ahead is missing.
+    """
+    ahead = [each for each in inputs.covariates if each.role == "future"]
+    rows = read_rows(
+        path,
+        ids=() if wide else tuple(panel.id_columns),
+        times=panel.time_columns,
+        numbers=[each.name for each in ahead if each.categories is None],
+        texts=[each.name for each in ahead if each.categories is not None],
+        time_format=time_format,
+        timezone=timezone,
+        missing=missing,
+        encoding=encoding,
+        separator=separator,
+        decimal=decimal,
+    )
+    place_of = {name: i for i, name in enumerate(panel.ids)}
+    known = np.array([place_of.get(name, -1) for name in rows.names])
+    if wide or not panel.id_columns:
+        count = len(panel.ids)
+        series, row = np.repeat(np.arange(count), len(rows.times)), np.tile(np.arange(len(rows.times)), count)
+    else:
+        series, row = known[rows.codes], np.arange(len(rows.times))
+    strangers = () if wide or not panel.id_columns else np.flatnonzero(known < 0).tolist()
+    failed = {rows.names[i]: "its times are asked for, but DATA has no such series" for i in strangers}
+    last = panel.times[panel.starts[1:] - 1]
+    later = (series >= 0) & (rows.times[row] > last[series])
+    if not later.all():
+        log.info("%s: %d rows not after the last value of their series passed over", path, int((~later).sum()))
+    series, row = series[later], row[later]
+    if not len(row):
+        raise InputError("no row is later than the last value of its series", where=path, remedy="rows to come")
+    times = _next_times(panel, inputs.horizon, usual)
+    place = np.zeros(len(row), dtype=np.int64)
+    local = panel.clock(int(rows.times.max() - panel.times.max()) + 10 * DAY)
+    for i in np.unique(series).tolist():
+        own = np.flatnonzero(series == i)
+        own = own[np.argsort(rows.times[row[own]], kind="stable")]
+        place[own] = _places(panel, i, rows.times[row[own]], times[i], panel.steps[i] or Step(usual), local, path)
+    for name in rows.numbers:
+        lacking = np.isnan(rows.numbers[name][row])
+        _refuse_lacking(lacking, name, rows, row, panel, series)
+    for name in rows.texts:
+        _refuse_lacking(rows.texts[name].codes[row] < 0, name, rows, row, panel, series)
+
+    def spread(column: np.ndarray, nothing: float) -> np.ndarray:
+        found = np.full(times.shape, nothing, dtype=column.dtype)
+        found[series, place] = column[row]
+        return found
+
+    ids = {name: panel.id_columns[name][series] for name in panel.id_columns}
+    return Requests(
+        times=times,
+        series=series,
+        place=place,
+        columns={**ids, **{name: texts[row] for name, texts in rows.written.items()}},
+        numbers={name: spread(column.astype(np.float32), np.nan) for name, column in rows.numbers.items()},
+        categories={name: Coded(spread(column.codes, -1), column.texts) for name, column in rows.texts.items()},
+        failed=failed,
+    )
+
+
+def _places(
+    panel: Panel, series: int, asked: np.ndarray, times: np.ndarray, step: Step, local, path: Path
+) -> np.ndarray:
+    """Which of the times that a model forecasts are asked for; off the grid, ``times`` becomes those that are."""
+    horizon, where = len(times), f"{path}, series {panel.ids[series]}"
+    if len(np.unique(asked)) < len(asked):
+        raise InputError("a time is asked for twice", where=where)
+    last = int(panel.times[panel.starts[series + 1] - 1])
+    if step.regular:
+        place = slots(np.concatenate([[last], asked]), step, local)[1:] - 1
+        if (place >= horizon).any():
+            raise InputError(
+                f"{int((place >= horizon).sum())} times are more than {horizon} steps of {step.text()} after the last "
+                "value",
+                where=where,
+                remedy=f"ask for up to {horizon}, or fit with a larger horizon",
+            )
+        if (grid(last, step, local, 1, horizon + 1)[place] == asked).all():
+            return place
+    if len(asked) > horizon:
+        raise InputError(
+            f"{len(asked)} times are asked for, the run forecasts up to {horizon}",
+            where=where,
+            remedy="ask for fewer, or fit with a larger horizon",
+        )
+    times[: len(asked)] = asked
+    times[len(asked) :] = asked[-1] + step.nanoseconds * np.arange(1, horizon - len(asked) + 1)
+    return np.arange(len(asked))
+
+
+def _refuse_lacking(
+    lacking: np.ndarray, name: str, rows: FileRows, row: np.ndarray, panel: Panel, series: np.ndarray
+) -> None:
+    if lacking.any():
+        first = int(lacking.argmax())
+        raise InputError(
+            f"column {name!r}, which must be known ahead, is missing for {int(lacking.sum())} of the times asked for, "
+            f"first of series {panel.ids[series[first]]!r}",
+            where=rows.source.place(int(row[first])),
+            remedy="complete it, or fit without it",
+        )
+
+
+def _next_times(panel: Panel, horizon: int, usual: int) -> np.ndarray:
+    """The times after the last of each series, ``int64 [series, H]``; by the usual step where a series has none."""
+    spare = Step(usual, regular=True)
+    longest = max((step or spare).nanoseconds for step in panel.steps)
+    local = panel.clock(2 * horizon * longest + 10 * DAY)
+    last = panel.times[panel.starts[1:] - 1].tolist()
+    return np.stack(
+        [grid(end, step or spare, local, 1, horizon + 1) for end, step in zip(last, panel.steps, strict=True)]
+    )
+
+
+def time_columns(times: np.ndarray, panel: Panel) -> dict[str, np.ndarray]:
+    """Times in the columns and the style of the file, by column."""
+    if len(panel.time_columns) == 1:
+        return {panel.time_columns[0]: write_times(times, panel.style)}
+    formats = split_format(panel.style.format, len(panel.time_columns))
+    parts = [write_times(times, replace(panel.style, format=each)) for each in formats]
+    return dict(zip(panel.time_columns, parts, strict=True))
+
+
+def without_open_end(panel: Panel) -> Panel:
+    """The panel without rows after the last value of each series; a series without any value keeps its last row."""
+    seen = np.where(np.isnan(panel.values), -1, np.arange(len(panel.values)))
+    last = np.maximum.reduceat(seen, panel.starts[:-1])
+    lengths = np.where(last < 0, 1, last - panel.starts[:-1] + 1)
+    if (lengths == np.diff(panel.starts)).all():
+        return panel
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    kept = np.arange(starts[-1]) + np.repeat(panel.starts[:-1] - starts[:-1], lengths)
+    return replace(panel.taking(kept), starts=starts)

@@ -1,0 +1,1 @@
+"""Series in: files people really have, read without guessing and without changing anything silently."""

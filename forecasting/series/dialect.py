@@ -1,0 +1,269 @@
+"""What a CSV file looks like: compression, encoding, separator, decimal mark, and where its heading stands."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import gzip
+import io
+import lzma
+import re
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from common.errors import InputError
+
+SAMPLE = 1 << 18  # bytes that a file is judged by
+SEPARATORS = (";", "\t", "|", ",")  # in a tie the comma comes last: it may be a decimal mark
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
+_TIME = re.compile(r"\s*(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([ T].*)?$")
+_NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$")
+_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*$")
+_POINT = re.compile(r"\s*[+-]?\d*\.\d+\s*$")
+_THOUSANDS_COMMA = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*$")
+_THOUSANDS_POINT = re.compile(r"\s*[+-]?[1-9]\d{0,2}((\.\d{3})+,\d*|(\.\d{3}){2,})\s*$")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written.
+
+    Attributes:
+        encoding: Name of the encoding, as Python knows it.
+        separator: What stands between two fields.
+        decimal: ``.`` or ``,``.
+        thousands: What groups digits by three, or None.
+        skip: Lines before the first row: what precedes the heading, and the heading.
+        columns: Names from the heading, without surrounding blanks. A column without a name is called
+            ``column 3`` after its place, and of two equal names the second is ``name.1``.
+    """
+
+    encoding: str
+    separator: str
+    decimal: str
+    thousands: str | None
+    skip: int
+    columns: tuple[str, ...]
+
+
+@contextmanager
+def open_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that may be compressed (gzip, bzip2, xz, or a zip of one file), which its first bytes tell.
+
+    Raises:
+        InputError: If it is a spreadsheet, a zip of several files, or damaged.
+    """
+    with path.open("rb") as plain:
+        start = plain.read(8)
+        plain.seek(0)
+        try:
+            if start.startswith(b"\x1f\x8b"):
+                with gzip.open(plain) as file:
+                    yield file  # pyright: ignore[reportReturnType]
+            elif start.startswith(b"BZh"):
+                with bz2.open(plain) as file:
+                    yield file
+            elif start.startswith(b"\xfd7zXZ"):
+                with lzma.open(plain) as file:
+                    yield file
+            elif start.startswith(b"PK\x03\x04"):
+                with zipfile.ZipFile(plain) as archive, archive.open(_only_member(archive, path)) as file:
+                    yield file
+            elif start.startswith(b"\xd0\xcf\x11\xe0"):
+                raise _spreadsheet(path)
+            else:
+                yield plain
+        except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error) as error:
+            raise InputError(
+                f"the compressed file is damaged ({error})", where=path, remedy="copy or download it again"
+            ) from error
+
+
+def find_dialect(
+    path: Path, *, encoding: str | None = None, separator: str | None = None, decimal: str | None = None
+) -> Dialect:
+    """Recognise how a CSV file is written from its first rows.
+
+    Args:
+        path: The file.
+        encoding: The encoding, if stated.
+        separator: The separator, if stated.
+        decimal: The decimal mark, if stated.
+
+    Raises:
+        InputError: If the file is empty or has no heading, or its numbers may be read in two ways.
+    """
+    with open_file(path) as file:
+        raw = file.read(SAMPLE)
+    encoding = encoding or _encoding(raw)
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(raw, final=len(raw) < SAMPLE)
+    except (LookupError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot be read in the encoding {encoding!r} ({error})", where=path, remedy="another data.encoding"
+        ) from error
+    if len(raw) == SAMPLE:
+        text = text[: text.rfind("\n") + 1] or text  # the last line may be cut
+    separator, records = _separator(text, separator)
+    if not records:
+        raise InputError("the file is empty", where=path, remedy="a CSV with a heading and rows")
+    width = _width(records)
+    place = next(i for i, (_, fields) in enumerate(records) if len(fields) in (width, width - 1))
+    line, heading = records[place]
+    rows = [fields for _, fields in records[place + 1 :]]
+    if len(heading) == width - 1:  # every row ends in a separator, the heading does not
+        heading = [*heading, ""]
+    _check_heading([name for name in heading if name.strip()], path, line)
+    found, thousands = _decimal(rows, path, decimal)
+    return Dialect(
+        encoding=encoding, separator=separator, decimal=found, thousands=thousands, skip=line,
+        columns=_names(heading),
+    )  # fmt: skip
+
+
+def line_of(path: Path, dialect: Dialect, row: int) -> int:
+    """Number of the line on which a row ends, counted from 1 as editors do.
+
+    Args:
+        path: The file.
+        dialect: How it is written.
+        row: Number of the row among those that are not blank, from 0.
+    """
+    with open_file(path) as file:
+        reader = read_records(file, dialect)
+        for number, _ in enumerate(reader_fields(reader)):
+            if number == row:
+                return dialect.skip + reader.line_num
+    return dialect.skip + reader.line_num
+
+
+def read_records(file: IO[bytes], dialect: Dialect) -> Any:
+    """A ``csv.reader`` that stands behind the heading."""
+    lines = io.TextIOWrapper(file, encoding=dialect.encoding, errors="replace", newline="")
+    for _ in range(dialect.skip):
+        next(lines, None)
+    return csv.reader(lines, delimiter=dialect.separator)
+
+
+def reader_fields(reader: Any) -> Iterator[list[str]]:
+    """Fields of all rows that are not blank."""
+    return (fields for fields in reader if fields)
+
+
+def _only_member(archive: zipfile.ZipFile, path: Path) -> str:
+    names = [name for name in archive.namelist() if not name.endswith("/")]
+    if any(name.startswith("xl/") for name in names):
+        raise _spreadsheet(path)
+    if len(names) != 1:
+        raise InputError(f"the zip holds {len(names)} files", where=path, remedy="unpack it, and give one file")
+    return names[0]
+
+
+def _spreadsheet(path: Path) -> InputError:
+    return InputError("this is a spreadsheet", where=path, remedy="save it as CSV (UTF-8), one table a file")
+
+
+def _encoding(raw: bytes) -> str:
+    for mark, name in _MARKS:
+        if raw.startswith(mark):
+            return name
+    even, odd = raw[0::2].count(0), raw[1::2].count(0)
+    if max(even, odd) > len(raw) // 8:  # letters of Latin scripts leave every other byte of UTF-16 zero
+        return "utf-16-le" if odd > even else "utf-16-be"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(raw, final=len(raw) < SAMPLE)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _records(text: str, separator: str) -> list[tuple[int, list[str]]]:
+    """Rows that are not blank, with the number of the line each ends on."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    records = []
+    try:
+        for fields in reader:
+            if any(field.strip() for field in fields):
+                records.append((reader.line_num, fields))  # noqa: PERF401 - a csv.Error must not lose what came before
+    except csv.Error:
+        pass
+    return records
+
+
+def _width(records: list[tuple[int, list[str]]]) -> int:
+    """The usual number of fields."""
+    return Counter(len(fields) for _, fields in records).most_common(1)[0][0]
+
+
+def _separator(text: str, stated: str | None) -> tuple[str, list[tuple[int, list[str]]]]:
+    if stated is not None:
+        return stated, _records(text, stated)
+    best, found = 0.0, (",", _records(text, ","))
+    for candidate in SEPARATORS:
+        records = _records(text, candidate)
+        if not records or (width := _width(records)) < 2:
+            continue
+        share = round(sum(len(fields) == width for _, fields in records) / len(records), 2)
+        if share > best:
+            best, found = share, (candidate, records)
+    return found
+
+
+def _check_heading(heading: list[str], path: Path, line: int) -> None:
+    times = sum(bool(_TIME.match(name)) for name in heading)
+    numbers = sum(bool(_NUMBER.match(name)) and not _TIME.match(name) for name in heading)
+    if times > 2 and times > len(heading) // 2:
+        raise InputError(
+            "the heading holds times, so that each row is a series",
+            where=f"{path}, line {line}",
+            remedy="transpose the table: one row a time, one column a series",
+        )
+    if times + numbers == len(heading):
+        raise InputError(
+            f"the first row holds data ({', '.join(heading[:3])}) and no names of columns",
+            where=f"{path}, line {line}",
+            remedy="put a line of names before it, such as ds,y",
+        )
+
+
+def _names(heading: list[str]) -> tuple[str, ...]:
+    names: list[str] = []
+    for place, raw in enumerate(heading):
+        name = raw.strip() or f"column {place + 1}"
+        again = sum(other == name or other.startswith(f"{name}.") for other in names) if name in names else 0
+        names.append(f"{name}.{again}" if again else name)
+    return tuple(names)
+
+
+def _decimal(rows: list[list[str]], path: Path, stated: str | None) -> tuple[str, str | None]:
+    """Decimal mark and grouping mark, from the cells that have either."""
+    cells = [cell for fields in rows for cell in fields if "," in cell or cell.count(".") > 0]
+    comma = [cell for cell in cells if _COMMA.match(cell)]
+    point = sum(bool(_POINT.match(cell)) for cell in cells)
+    by_comma = [cell for cell in cells if _THOUSANDS_COMMA.match(cell)]
+    by_point = sum(bool(_THOUSANDS_POINT.match(cell)) for cell in cells)
+    if stated == "," or (stated is None and by_point):
+        return ",", "." if by_point else None
+    if stated == ".":
+        return ".", "," if by_comma else None
+    if len(comma) <= point:
+        return ".", "," if by_comma and not set(comma) - set(by_comma) else None
+    if set(comma) - set(by_comma):
+        return ",", None
+    if any("." in cell or cell.count(",") > 1 for cell in by_comma):
+        return ".", ","
+    raise InputError(
+        f"{by_comma[0].strip()!r} may be a decimal comma or group thousands, and no cell decides it",
+        where=path,
+        remedy='data.decimal: "," or "."',
+    )

@@ -1,0 +1,512 @@
+"""Series in: a long or wide CSV or Parquet file becomes a panel, and what was done with odd rows is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from common.errors import InputError
+from forecasting.series.clock import DAY, check_zone, moments
+from forecasting.series.columns import Coded, Columns, load_columns
+from forecasting.series.panel import Panel, fill_grids, find_steps
+from forecasting.series.steps import local_moments
+from forecasting.series.style import UNREAD, write_times
+from forecasting.series.tables import Source, numbers_of, open_source, scan
+
+Layout = Literal["long", "wide"]
+Duplicates = Literal["error", "mean", "last"]
+How = Literal["mean", "sum", "last"]
+
+
+def read_panel(
+    path: Path,
+    *,
+    layout: Layout = "long",
+    id: str | Sequence[str] | None = None,  # noqa: A002 - the key of the configuration
+    time: str | Sequence[str] = "ds",
+    target: str = "y",
+    channels: Sequence[str] | None = None,
+    static: Sequence[str] = (),
+    past: Sequence[str] = (),
+    future: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    time_format: str | None = None,
+    timezone: str | None = None,
+    duplicates: Duplicates = "error",
+    resample: str | None = None,
+    how: How = "mean",
+    missing: Sequence[str] = (),
+    encoding: str | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+) -> Panel:
+    """Read a file of series.
+
+    Args:
+        path: CSV (plain, ``.gz``, ``.bz2``, ``.xz`` or a zip of one) or Parquet.
+        layout: ``long``, one row a series and time; or ``wide``, one row a time and one column a series.
+        id: Column or columns that name the series (long). None: the column ``unique_id`` if there is one, else the
+            file holds one series.
+        time: Column of the times, or the columns they are split over.
+        target: Column of the values (long).
+        channels: Columns that are series (wide); None for every column of numbers.
+        static: Covariates that are the same all along a series.
+        past: Covariates that are known as far as the values are.
+        future: Covariates that are known ahead.
+        categorical: Which of the covariates are texts.
+        time_format: ``strptime`` format; ``s``, ``ms``, ``us`` or ``ns`` for numbers since 1970; None to recognise it.
+        timezone: Of naive times, the zone they are in; of others, the local zone. UTC by default.
+        duplicates: What to do with a time that stands twice in a series.
+        resample: Step to bring all series to, such as ``1h`` or ``1d``; None to leave the times as they are.
+        how: What a resampled value is of those it stands for.
+        missing: Texts that mean a missing number, beside the usual ones.
+        encoding: Of a CSV; None to recognise it.
+        separator: Of a CSV; None to recognise it.
+        decimal: Decimal mark of a CSV; None to recognise it.
+
+    Returns:
+        The panel.
+
+    Raises:
+        InputError: If the file, a column, a time or a value cannot be used; the message names it.
+    """
+    if timezone is not None:
+        check_zone(timezone)
+    source = open_source(path, encoding=encoding, separator=separator, decimal=decimal)
+    times = tuple(source.require(name, "data.time") for name in ((time,) if isinstance(time, str) else time))
+    covariates = {
+        name: source.require(name, f"data.{role}")
+        for role, names in (("static", static), ("past", past), ("future", future))
+        for name in names
+    }
+    ids: tuple[str, ...] = ()
+    if layout == "long":
+        if id is None and "unique_id" in source.columns:
+            id = "unique_id"  # noqa: A001
+        named = () if id is None else (id,) if isinstance(id, str) else tuple(id)
+        ids = tuple(source.require(name, "data.id") for name in named)
+        values: tuple[str, ...] = (source.require(target, "data.target"),)
+    else:
+        taken = {*times, *covariates.values()}
+        values = _channels(source, channels, taken)
+    texts = [name for name in covariates.values() if name in categorical]
+    columns = load_columns(
+        source,
+        text=[*ids, *texts],
+        numbers=list(dict.fromkeys((*values, *(name for name in covariates.values() if name not in categorical)))),
+        time=times,
+        time_format=time_format,
+        missing=missing,
+    )
+    notes = _dialect_notes(source)
+    columns, rows = _without_blank_rows(columns, notes)
+    _check_rows(columns, rows, source, ids, times)
+    codes, names, id_columns = _series(columns, ids, values, source) if layout == "long" else _no_series(values)
+    moment = _moments(columns, codes, timezone, source, rows, notes)
+    taken = list(dict.fromkeys(covariates.values()))
+    panel = Panel(
+        ids=names,
+        id_columns=id_columns,
+        starts=np.zeros(0, np.int64),
+        times=moment,
+        values=columns.numbers[values[0]] if layout == "long" else np.zeros(0),
+        steps=(),
+        time_columns=times,
+        style=replace(columns.style, zone=timezone or columns.style.zone),
+        numbers={name: columns.numbers[name].astype(np.float32) for name in taken if name not in categorical},
+        categories={name: columns.text[name] for name in taken if name in categorical},
+    )
+    if layout == "long":
+        panel = _by_series(panel, codes, notes)
+    else:
+        panel = _melted(panel, [columns.numbers[name] for name in values], notes)
+    del columns, codes, moment
+    if resample is not None:
+        panel = _resampled(panel, resample, how, notes)
+    panel = _without_duplicates(panel, duplicates, path, notes)
+    panel = replace(panel, steps=find_steps(panel.times, panel.starts, panel.clock()))
+    panel, filled = fill_grids(panel)
+    if filled:
+        notes.append(f"{_count(filled, 'time')} missing between the first and the last of regular series: kept as gaps")
+    return _with_static(replace(panel, notes=tuple(notes)), [covariates[name] for name in static], path)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of a file in its own order.
+
+    Attributes:
+        source: The file.
+        codes: ``int32 [rows]``, number of the series of each row.
+        names: Names of the series.
+        times: ``int64 [rows]``, nanoseconds in UTC.
+        written: The time columns as the file has them, ``[rows]`` by column.
+        numbers: ``float64 [rows]`` by column.
+        texts: Texts by column.
+    """
+
+    source: Source
+    codes: np.ndarray
+    names: tuple[str, ...]
+    times: np.ndarray
+    written: dict[str, np.ndarray]
+    numbers: dict[str, np.ndarray]
+    texts: dict[str, Coded]
+
+
+def read_rows(
+    path: Path,
+    *,
+    ids: tuple[str, ...],
+    times: tuple[str, ...],
+    numbers: Sequence[str],
+    texts: Sequence[str],
+    time_format: str | None,
+    timezone: str | None,
+    missing: Sequence[str],
+    encoding: str | None,
+    separator: str | None,
+    decimal: str | None,
+) -> FileRows:
+    """Read rows of a file without bringing them into another order.
+
+    Args:
+        path: CSV or Parquet.
+        ids: Columns that name the series; none for one series.
+        times: Columns of the times.
+        numbers: Columns of numbers.
+        texts: Columns of text.
+        time_format: As in :func:`read_panel`.
+        timezone: As there.
+        missing: As there.
+        encoding: As there.
+        separator: As there.
+        decimal: As there.
+
+    Raises:
+        InputError: If the file, a column, a time or a value cannot be used.
+    """
+    source = open_source(path, encoding=encoding, separator=separator, decimal=decimal)
+    for name in (*ids, *times, *numbers, *texts):
+        source.require(name, "the columns of the run")
+    columns = load_columns(
+        source, text=[*ids, *texts], numbers=numbers, time=times, time_format=time_format, missing=missing
+    )
+    _check_rows(columns, None, source, ids, times)
+    codes, names, _ = _series(columns, ids, ("",), source)
+    written: dict[str, list] = {name: [] for name in times}
+    for block in scan(source, text=times):
+        for name in times:
+            written[name].extend(block[name].to_pylist())
+    return FileRows(
+        source=source,
+        codes=codes,
+        names=names,
+        times=_moments(columns, codes, timezone, source, None, []),
+        written={name: np.array(column, dtype=object) for name, column in written.items()},
+        numbers=columns.numbers,
+        texts={name: columns.text[name] for name in texts},
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def _channels(source: Source, stated: Sequence[str] | None, taken: set[str]) -> tuple[str, ...]:
+    """Columns of a wide file that are series."""
+    if stated is not None:
+        return tuple(source.require(name, "data.channels") for name in stated)
+    channels = tuple(name for name, number in number_columns(source).items() if number and name not in taken)
+    if not channels:
+        raise InputError("there is no column of numbers", where=source.path, remedy="name the columns: data.channels")
+    return channels
+
+
+def number_columns(source: Source) -> dict[str, bool]:
+    """Whether each column holds numbers, by the first rows; a text among numbers is a mistake that is named later."""
+    first = next(iter(scan(source, text=source.columns, limit=1)), {})
+    found = {}
+    for name in source.columns:
+        column = first.get(name)
+        if source.types is not None:
+            kind = str(source.types[name])
+            found[name] = kind.startswith(("int", "uint", "float", "double", "halffloat", "decimal"))
+        elif column is None:
+            found[name] = False
+        else:
+            values = numbers_of(pd.Series(column.dictionary.to_pylist(), dtype="string"), source.dialect, ())
+            unnamed = name.startswith("column ")  # of a separator at the end of each row
+            found[name] = bool(np.isfinite(values).any()) or (bool(np.isnan(values).all()) and not unnamed)
+    return found
+
+
+def _dialect_notes(source: Source) -> list[str]:
+    dialect = source.dialect
+    if dialect is None:
+        return []
+    notes = []
+    if dialect.encoding not in ("utf-8", "utf-8-sig"):
+        notes.append(f"read as {dialect.encoding} text")
+    if dialect.separator != ",":
+        notes.append(f"fields are separated by {dialect.separator!r}")
+    if dialect.decimal != "." or dialect.thousands:
+        grouped = f", thousands by {dialect.thousands!r}" if dialect.thousands else ""
+        notes.append(f"the decimal mark is {dialect.decimal!r}{grouped}")
+    if dialect.skip > 1:
+        notes.append(f"{_count(dialect.skip - 1, 'line')} before the heading passed over")
+    return notes
+
+
+def _without_blank_rows(columns: Columns, notes: list[str]) -> tuple[Columns, np.ndarray | None]:
+    """The columns without rows that hold nothing, and the numbers of the rows kept; None if all are."""
+    blank = columns.times == UNREAD
+    if not blank.any():
+        return columns, None
+    for column in columns.numbers.values():
+        blank &= np.isnan(column)
+    for column in columns.text.values():
+        blank &= column.codes < 0
+    rows = np.flatnonzero(~blank)
+    if blank.any():
+        notes.append(f"{_count(int(blank.sum()), 'row')} without any entry passed over")
+    return (
+        Columns(
+            text={name: column._replace(codes=column.codes[rows]) for name, column in columns.text.items()},
+            numbers={name: column[rows] for name, column in columns.numbers.items()},
+            times=columns.times[rows],
+            style=columns.style,
+        ),
+        rows,
+    )
+
+
+def _place(source: Source, rows: np.ndarray | None, row: int) -> str:
+    return source.place(row if rows is None else int(rows[row]))
+
+
+def _check_rows(
+    columns: Columns, rows: np.ndarray | None, source: Source, ids: tuple[str, ...], times: tuple[str, ...]
+) -> None:
+    if not len(columns.times):
+        raise InputError("the file has a heading but no rows", where=source.path)
+    absent = columns.times == UNREAD
+    if absent.any():
+        raise InputError(
+            f"the time ({' '.join(times)}) is missing",
+            where=_place(source, rows, int(absent.argmax())),
+            remedy="drop or complete the row",
+        )
+    for name in ids:
+        nameless = columns.text[name].codes < 0
+        if nameless.any():
+            raise InputError(
+                f"column {name!r} names no series",
+                where=_place(source, rows, int(nameless.argmax())),
+                remedy="complete or drop the row",
+            )
+    for name, column in columns.numbers.items():
+        infinite = np.isinf(column)
+        if infinite.any():
+            raise InputError(
+                f"column {name!r} holds an infinite value", where=_place(source, rows, int(infinite.argmax()))
+            )
+
+
+def _series(
+    columns: Columns, ids: tuple[str, ...], values: tuple[str, ...], source: Source
+) -> tuple[np.ndarray, tuple[str, ...], dict[str, np.ndarray]]:
+    """Number of the series of each row, their names, and what the file's columns call them."""
+    if not ids:
+        return np.zeros(len(columns.times), dtype=np.int32), values, {}
+    parts = [columns.text[name] for name in ids]
+    if len(parts) == 1:
+        codes, distinct = parts[0].codes, np.arange(len(parts[0].texts))[None]
+    else:
+        stacked = np.stack([part.codes for part in parts])
+        distinct, first, place = np.unique(stacked, axis=1, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # in the order of the file
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order))
+        codes, distinct = rank[place.ravel()], distinct[:, order]
+    texts = {
+        name: np.array(part.texts, dtype=object)[which] for name, part, which in zip(ids, parts, distinct, strict=True)
+    }
+    names = tuple("/".join(each) for each in zip(*texts.values(), strict=True))
+    return codes, names, {name: _typed(column, source, name) for name, column in texts.items()}
+
+
+def _typed(texts: np.ndarray, source: Source, name: str) -> np.ndarray:
+    """Names in the type that the file has them in."""
+    kind = None if source.types is None else str(source.types[name])
+    return texts.astype(kind) if kind is not None and kind.startswith(("int", "uint")) else texts
+
+
+def _no_series(values: tuple[str, ...]) -> tuple[np.ndarray, tuple[str, ...], dict[str, np.ndarray]]:
+    return np.zeros(0, dtype=np.int32), values, {"unique_id": np.array(values, dtype=object)}
+
+
+def _moments(
+    columns: Columns, codes: np.ndarray, zone: str | None, source: Source, rows: np.ndarray | None, notes: list[str]
+) -> np.ndarray:
+    """Times in UTC."""
+    style = columns.style
+    if style.aware or style.zone != "UTC" or zone is None:
+        return columns.times
+    found = moments(columns.times, codes if len(codes) else np.zeros(len(columns.times), np.int32), zone)
+    if found.gap.any():
+        row = int(found.gap.argmax())
+        stamp = pd.Timestamp(int(columns.times[row]))
+        raise InputError(
+            f"the time {stamp} does not exist in {zone}, where the clock is put forward "
+            f"({_count(int(found.gap.sum()), 'such row')})",
+            where=_place(source, rows, row),
+            remedy="if the clock of the file is never changed, state its offset, as in data.timezone: UTC+01:00",
+        )
+    if found.fold.any():
+        notes.append(
+            f"{_count(int(found.fold.sum()), 'row')} in the hour that {zone} shows twice: told apart by their order"
+        )
+    if found.once.any():
+        notes.append(f"{int(found.once.sum()):,} of them stand once only: taken for the first")
+    return found.times
+
+
+def _by_series(panel: Panel, codes: np.ndarray, notes: list[str]) -> Panel:
+    """Bring the rows of a long file into the order of their series and times."""
+    series_down = codes[1:] < codes[:-1]
+    back = (panel.times[1:] < panel.times[:-1]) & (codes[1:] == codes[:-1])
+    if series_down.any() or back.any():
+        order = np.lexsort((panel.times, codes))  # stable, so that "last" is the last row of the file
+        if back.any():
+            notes.append(f"{_count(int(back.sum()), 'row')} earlier than the row before: sorted by time")
+        panel, codes = panel.taking(order), codes[order]
+    starts = np.searchsorted(codes, np.arange(len(panel.ids) + 1)).astype(np.int64)
+    return replace(panel, starts=starts)
+
+
+def _melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel:
+    """Rows of a wide file, series after series, each in the order of time."""
+    order = slice(None)
+    back = panel.times[1:] < panel.times[:-1]
+    if back.any():
+        notes.append(f"{_count(int(back.sum()), 'row')} earlier than the row before: sorted by time")
+        order = np.argsort(panel.times, kind="stable")
+    count, rows = len(channels), len(panel.times)
+    return replace(
+        panel,
+        starts=np.arange(count + 1, dtype=np.int64) * rows,
+        times=np.tile(panel.times[order], count),
+        values=np.concatenate([channel[order] for channel in channels]),
+        numbers={name: np.tile(column[order], count) for name, column in panel.numbers.items()},
+        categories={
+            name: Coded(np.tile(column.codes[order], count), column.texts) for name, column in panel.categories.items()
+        },
+    )
+
+
+def _resampled(panel: Panel, step: str, how: How, notes: list[str]) -> Panel:
+    """Bring all rows to the beginning of the step they fall into, and one value of those there."""
+    try:
+        length = pd.Timedelta(step).value
+    except ValueError:
+        length = 0
+    if length <= 0:
+        raise InputError(f"{step!r} is not a length of time", where="data.resample", remedy="such as 30min, 1h or 1d")
+    local = panel.clock(DAY)
+    wall = local.local(panel.times)
+    panel = replace(panel, times=local_moments(wall - wall % length, local))
+    before = len(panel.times)
+    panel = _merged(panel, _repeats(panel), how)
+    notes.append(f"{_count(before, 'row')} resampled to {_count(len(panel.times), 'step')} of {step} by {how}")
+    return panel
+
+
+def _repeats(panel: Panel) -> np.ndarray:
+    """Which rows have the time and series of the row after them, boolean ``[rows - 1]``."""
+    same = panel.times[1:] == panel.times[:-1]
+    same[panel.starts[1:-1] - 1] = False
+    return same
+
+
+def _without_duplicates(panel: Panel, duplicates: Duplicates, path: Path, notes: list[str]) -> Panel:
+    same = _repeats(panel)
+    panel = replace(panel, repeats=np.add.reduceat(np.append(same, False), panel.starts[:-1]).astype(np.int64))
+    if not same.any():
+        return panel
+    total = int(same.sum())
+    if duplicates == "error":
+        row = int(same.argmax())
+        series = panel.ids[int(np.searchsorted(panel.starts, row, side="right")) - 1]
+        stamp = write_times(panel.times[row : row + 1], panel.style)[0]
+        raise InputError(
+            f"series {series!r} has the time {stamp} twice ({_count(total, 'such row')} in all)",
+            where=path,
+            remedy="data.duplicates: mean or last, or correct the file",
+        )
+    notes.append(f"{_count(total, 'row')} with a time that stands already: kept by {duplicates}")
+    return _merged(panel, same, duplicates)
+
+
+def _merged(panel: Panel, same: np.ndarray, how: How) -> Panel:
+    """One row for each run of rows with one series and time."""
+    last = np.append(~same, True)
+    kept = np.flatnonzero(last)
+    starts = np.concatenate([[0], np.cumsum(last)])[panel.starts]
+    merged = replace(panel.taking(kept), starts=starts)
+    if how == "last":
+        return merged
+    group = np.concatenate([[0], np.cumsum(~same)])
+
+    def together(column: np.ndarray) -> np.ndarray:
+        observed = ~np.isnan(column)
+        number = np.bincount(group, weights=observed)
+        total = np.bincount(group, weights=np.where(observed, column, 0.0))
+        value = total / np.maximum(number, 1) if how == "mean" else total
+        return np.where(number > 0, value, np.nan).astype(column.dtype)
+
+    return replace(
+        merged,
+        values=together(panel.values),
+        numbers={name: together(column) for name, column in panel.numbers.items()},
+    )
+
+
+def _with_static(panel: Panel, names: list[str], path: Path) -> Panel:
+    """Take covariates that are the same all along a series from its rows."""
+    group = np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
+    numbers, categories = dict(panel.numbers), dict(panel.categories)
+    static_numbers, static_categories = {}, {}
+    for name in names:
+        if name in numbers:
+            column = numbers.pop(name)
+            there = ~np.isnan(column)
+            value = np.full(len(panel.ids), np.nan, dtype=np.float32)
+        else:
+            column = categories.pop(name).codes
+            there = column >= 0
+            value = np.full(len(panel.ids), -1, dtype=np.int32)
+        value[group[there]] = column[there]
+        changes = there & (column != value[group])
+        if changes.any():
+            raise InputError(
+                f"column {name!r} changes within series {panel.ids[group[int(changes.argmax())]]!r}",
+                where=path,
+                remedy="list it under data.past or data.future, not data.static",
+            )
+        if name in panel.numbers:
+            static_numbers[name] = value
+        else:
+            static_categories[name] = Coded(value, panel.categories[name].texts)
+    return replace(
+        panel,
+        numbers=numbers,
+        categories=categories,
+        static_numbers=static_numbers,
+        static_categories=static_categories,
+    )

@@ -1,0 +1,251 @@
+"""Files as tables: the columns asked for, in blocks, as text or as numbers; CSV in any dialect, and Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from common.errors import InputError
+from common.files import existing_file
+from forecasting.series.dialect import Dialect, find_dialect, line_of, open_file, read_records, reader_fields
+
+MISSING = (
+    "", "NA", "N/A", "n/a", "na", "n.a.", "#N/A", "#N/A N/A", "#NA", "#VALUE!", "#DIV/0!", "<NA>", "NaN", "nan", "-NaN",
+    "-nan", "NaT", "NULL", "Null", "null", "None", "none", "nil", "NIL", "missing", "?", "*", "-", "--", ".", "1.#IND",
+    "1.#QNAN", "-1.#IND", "-1.#QNAN",
+)  # fmt: skip
+"""How people and programs write a missing number."""
+BLOCK = 1 << 22  # bytes of CSV that are parsed at a time
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of series, known well enough to be read.
+
+    Attributes:
+        path: The file.
+        dialect: How it is written; None for Parquet.
+        columns: Names of its columns.
+        types: Types of its columns in Parquet; None for CSV, which has text only.
+    """
+
+    path: Path
+    dialect: Dialect | None
+    columns: tuple[str, ...]
+    types: dict[str, pa.DataType] | None = None
+
+    def place(self, row: int) -> str:
+        """Name a row for messages: the line in a CSV, the number in Parquet."""
+        if self.dialect is None:
+            return f"{self.path}, row {row + 1}"
+        return f"{self.path}, line {line_of(self.path, self.dialect, row)}"
+
+    def require(self, name: str, key: str) -> str:
+        """Check that there is a column; blanks around its name do not count.
+
+        Args:
+            name: The column.
+            key: Where it was stated, for the message.
+
+        Raises:
+            InputError: If there is none.
+        """
+        if name.strip() not in self.columns:
+            raise InputError(
+                f"there is no column {name!r}; the columns are {', '.join(map(repr, self.columns))}",
+                where=self.path,
+                remedy=f"state {key} in the configuration, or let 'farview forecast audit --suggest' find it",
+            )
+        return name.strip()
+
+
+def open_source(path: Path, *, encoding: str | None, separator: str | None, decimal: str | None) -> Source:
+    """Look at a file: CSV (also compressed) or Parquet, whichever its first bytes say.
+
+    Args:
+        path: The file.
+        encoding: Of a CSV, if stated.
+        separator: Of a CSV, if stated.
+        decimal: Of a CSV, if stated.
+
+    Raises:
+        InputError: If there is no such file, or it cannot be read.
+    """
+    path = existing_file(path, "the data")
+    with path.open("rb") as file:
+        parquet = file.read(4) == b"PAR1"
+    if not parquet and path.suffix == ".parquet":
+        raise InputError("this is not Parquet", where=path, remedy="a CSV ends in .csv")
+    if parquet:
+        schema = _parquet(path).schema_arrow
+        return Source(path, None, tuple(schema.names), dict(zip(schema.names, schema.types, strict=True)))
+    dialect = find_dialect(path, encoding=encoding, separator=separator, decimal=decimal)
+    return Source(path, dialect, dialect.columns)
+
+
+class NotANumber(Exception):  # noqa: N818 - a signal between two passes, never shown
+    """A column of numbers holds something that the fast parser does not take for one."""
+
+
+def scan(
+    source: Source,
+    *,
+    text: Sequence[str],
+    numbers: Sequence[str] = (),
+    times: Sequence[str] = (),
+    missing: Sequence[str] = (),
+    limit: int | None = None,
+) -> Iterator[dict[str, pa.Array]]:
+    """Read columns in blocks.
+
+    Args:
+        source: The file.
+        text: Columns to give as text, as written; of Parquet, columns that are no text come in their own type.
+        numbers: Columns to give as float64.
+        times: Columns of ISO 8601 times to give as nanoseconds.
+        missing: Texts that mean a missing number, beside :data:`MISSING`.
+        limit: Most blocks.
+
+    Yields:
+        Arrays by the name of their column.
+
+    Raises:
+        NotANumber: If a number or time cannot be parsed in the plain way.
+        InputError: If a row does not have as many fields as the heading, or the file is damaged.
+    """
+    wanted = list(dict.fromkeys((*text, *numbers, *times)))
+    blocks = _scan_parquet(source, wanted, numbers) if source.dialect is None else None
+    if blocks is None:
+        blocks = _scan_csv(source, source.dialect, wanted, text, numbers, times, missing)  # pyright: ignore[reportArgumentType]
+    for number, block in enumerate(blocks):
+        if limit is not None and number >= limit:
+            return
+        yield block
+
+
+def numbers_of(texts: pd.Series, dialect: Dialect | None, missing: Sequence[str]) -> np.ndarray:
+    """Numbers of texts, ``float64 [N]``; NaN where missing, infinite where the text is no number.
+
+    Args:
+        texts: The texts.
+        dialect: How the file writes numbers.
+        missing: Texts that mean a missing number, beside :data:`MISSING`.
+    """
+    plain = texts.str.strip()
+    absent = (plain.isna() | plain.isin((*MISSING, *missing))).to_numpy()
+    if dialect is not None and dialect.thousands:
+        plain = plain.str.replace(dialect.thousands, "", regex=False)
+    if dialect is not None and dialect.decimal == ",":
+        plain = plain.str.replace(",", ".", regex=False)
+    values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.where(absent, np.nan, np.where(np.isnan(values), np.inf, values))
+
+
+def _scan_csv(
+    source: Source,
+    dialect: Dialect,
+    wanted: list[str],
+    text: Sequence[str],
+    numbers: Sequence[str],
+    times: Sequence[str],
+    missing: Sequence[str],
+) -> Iterator[dict[str, pa.Array]]:
+    import pyarrow.csv as csv
+
+    if numbers and dialect.thousands:
+        raise NotANumber
+    types: dict[str, pa.DataType] = {
+        **dict.fromkeys(text, _TEXT),
+        **dict.fromkeys(numbers, pa.float64()),
+        **dict.fromkeys(times, pa.timestamp("ns")),
+    }
+    with open_file(source.path) as file:
+        try:
+            reader = csv.open_csv(
+                pa.PythonFile(file, mode="r"),
+                read_options=csv.ReadOptions(
+                    block_size=BLOCK,
+                    skip_rows=dialect.skip,
+                    column_names=list(dialect.columns),
+                    encoding="utf-8" if dialect.encoding == "utf-8-sig" else dialect.encoding,
+                ),
+                parse_options=csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=False),
+                convert_options=csv.ConvertOptions(
+                    include_columns=wanted,
+                    column_types=types,
+                    null_values=[*MISSING, *missing],
+                    strings_can_be_null=False,  # a series may be called NA
+                    decimal_point=dialect.decimal,
+                ),
+            )
+            for batch in reader:
+                yield dict(zip(wanted, batch.columns, strict=True))
+        except pa.ArrowInvalid as error:
+            detail = " ".join(str(error).split())
+            if "conversion error" in detail.lower():
+                raise NotANumber from error
+            if "empty csv" in detail.lower():
+                return
+            raise _named(source, dialect, detail) from error
+
+
+def _named(source: Source, dialect: Dialect, detail: str) -> InputError:
+    """An error that names the first row that does not fit the heading."""
+    with open_file(source.path) as file:
+        reader = read_records(file, dialect)
+        for fields in reader_fields(reader):
+            if len(fields) != len(dialect.columns):
+                return InputError(
+                    f"the row has {len(fields)} fields, the heading has {len(dialect.columns)}",
+                    where=f"{source.path}, line {dialect.skip + reader.line_num}",
+                    remedy="complete or remove the row; a text with a separator in it stands in quotes",
+                )
+    return InputError(f"cannot be read as CSV ({detail})", where=source.path, remedy="data.separator, data.encoding")
+
+
+def _parquet(path: Path):
+    import pyarrow.parquet as parquet
+
+    try:
+        return parquet.ParquetFile(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        detail = " ".join(str(error).split())
+        raise InputError(
+            f"cannot be read as Parquet ({detail})", where=path, remedy="write or copy it again"
+        ) from error
+
+
+def _scan_parquet(source: Source, wanted: list[str], numbers: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
+    file = _parquet(source.path)
+    try:
+        for batch in file.iter_batches(columns=wanted):
+            block = dict(zip(batch.schema.names, batch.columns, strict=True))
+            for name, column in block.items():
+                block[name] = _number(column) if name in numbers else _as_text(column)
+            yield block
+    except (pa.ArrowInvalid, OSError) as error:
+        detail = " ".join(str(error).split())
+        raise InputError(f"cannot be read as Parquet ({detail})", where=source.path, remedy="copy it again") from error
+
+
+def _as_text(column: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()).dictionary_encode()
+
+
+def _number(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return column.cast(pa.float64())
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8()).cast(pa.float64())
+    raise NotANumber
