@@ -170,7 +170,7 @@ def _places(
         place = slots(np.concatenate([[last], asked]), step, local)[1:] - 1
         if (place >= horizon).any():
             raise InputError(
-                f"{int((place >= horizon).sum())} times are more than {horizon} steps of {step.text()} after the last "
+                f"{_number(int((place >= horizon).sum()))} more than {horizon} steps of {step.text()} after the last "
                 "value",
                 where=where,
                 remedy=f"ask for up to {horizon}, or fit with a larger horizon",
@@ -186,6 +186,10 @@ def _places(
     times[: len(asked)] = asked
     times[len(asked) :] = asked[-1] + step.nanoseconds * np.arange(1, horizon - len(asked) + 1)
     return np.arange(len(asked))
+
+
+def _number(count: int) -> str:
+    return "1 time is" if count == 1 else f"{count} times are"
 
 
 def _refuse_lacking(

@@ -82,7 +82,7 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
     if not len(seen):
         found.append("every value is missing")
     elif len(seen) < 3:
-        found.append(f"only {len(seen)} values: it is forecast by its last one")
+        found.append(f"only {len(seen)} value{'' if len(seen) == 1 else 's'}: it is forecast by its last one")
     elif constant:
         found.append(f"constant at {seen[0]:g}: it is forecast by its last value")
     outliers, remark = _outliers(seen)
@@ -156,28 +156,26 @@ def _outliers(seen: np.ndarray) -> tuple[int, list[str]]:
     """Values further from nearly all others than three times their range, and what they may be."""
     if len(seen) < 30:
         return 0, []
-    low, high = np.quantile(seen, [0.005, 0.995])
-    spread = high - low
-    if spread == 0:
-        return 0, []
-    far = seen[(seen < low - FAR * spread) | (seen > high + FAR * spread)]
-    if not len(far):
-        return 0, []
-    values, counts = np.unique(far, return_counts=True)
-    remarks = []
-    often = int(counts.argmax())
-    if counts[often] >= 3:
-        remarks.append(
-            f"{values[often]:g} stands {counts[often]:,} times far from all others: if it means missing, list it under "
-            "data.missing"
-        )
-    rest = len(far) - (int(counts[often]) if counts[often] >= 3 else 0)
-    if rest:
-        middle = float(np.median(seen))
-        shown = ", ".join(f"{value:g}" for value in sorted(values, key=lambda v: -abs(v - middle))[:3])
-        values_are = "value is" if rest == 1 else "values are"
-        remarks.append(f"{rest:,} {values_are} far outside the usual {low:.4g} to {high:.4g}: {shown}")
-    return len(far), remarks
+    remarks, codes = [], []
+    for code in (seen.min(), seen.max()):
+        rest = seen[seen != code]
+        times = len(seen) - len(rest)
+        if times < 3 or len(rest) < len(seen) / 2 or rest.min() == rest.max():
+            continue
+        if min(abs(rest.min() - code), abs(rest.max() - code)) > FAR * (rest.max() - rest.min()):
+            codes.append(code)
+            remarks.append(
+                f"{code:g} stands {times:,} times far from all others: if it means missing, list it under data.missing"
+            )
+    rest = seen[~np.isin(seen, codes)]
+    low, high = np.quantile(rest, [0.005, 0.995])
+    far = rest[(rest < low - FAR * (high - low)) | (rest > high + FAR * (high - low))] if high > low else rest[:0]
+    if len(far):
+        middle = float(np.median(rest))
+        shown = ", ".join(f"{value:g}" for value in sorted(np.unique(far), key=lambda v: -abs(v - middle))[:3])
+        values_are = "value is" if len(far) == 1 else "values are"
+        remarks.append(f"{len(far):,} {values_are} far outside the usual {low:.4g} to {high:.4g}: {shown}")
+    return len(far) + len(seen) - len(rest), remarks
 
 
 def _level_shift(times: np.ndarray, values: np.ndarray) -> tuple[int, float, float] | None:

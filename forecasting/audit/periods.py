@@ -74,7 +74,8 @@ def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Perio
         power = max(_power(*view, candidate) for view in views)
         if candidate == CALENDAR["week"] and not _weekly(correlation, best):
             continue
-        if strength >= LEAST_STRENGTH and _stands_out(correlation, best):
+        chance = 4 / np.sqrt(len(values) * (1 - lag / len(correlation)))  # noise hardly ever reaches four deviations
+        if strength >= max(LEAST_STRENGTH, chance) and _stands_out(correlation, best):
             exact = candidate if candidate in CALENDAR.values() else best * length
             known = next((p for p in periods if abs(p / exact - 1) < 0.1), None)
             if known is None:
@@ -159,7 +160,7 @@ def _autocorrelation(grid: np.ndarray) -> np.ndarray:
 
 def _stands_out(correlation: np.ndarray, lag: int) -> bool:
     """Whether the autocorrelation falls off before the lag: a slow drift is no period."""
-    return bool(correlation[lag] - correlation[max(1, lag // 4) : lag].min() > 0.1)
+    return lag > 1 and bool(correlation[lag] - correlation[max(1, lag // 4) : lag].min() > 0.1)
 
 
 def _weekly(correlation: np.ndarray, lag: int) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.style import COMPONENTS, day_or_month_first, read_times, recognise
+from forecasting.series.style import COMPONENTS, UNREAD, day_or_month_first, read_times, recognise
 from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
@@ -68,7 +68,8 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
     ids = roles.data.get("id")
     ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
     values = {name: column for name, column in numbers.items() if name not in ids}
-    for name in [name for name, column in values.items() if np.nanmin(column) == np.nanmax(column)]:
+    constant = [name for name, column in values.items() if np.nanmin(column) == np.nanmax(column)]
+    for name in constant if len(constant) < len(values) else ():
         values.pop(name)
         roles.remarks.append(f"column {name!r} never changes, and is left out")
     _layout(roles, sample, values, [name for name in texts if name not in ids], ids, time)
@@ -113,7 +114,9 @@ def _form(column: pd.Series, name: str) -> str | None:
         read = read_times(texts, style)
     except (InputError, ValueError, TypeError, AttributeError):
         return None
-    if (read == np.iinfo(np.int64).min).mean() > 0.02:  # a few may be mistakes, which reading names
+    unread = (read == UNREAD).mean()
+    # A few may be mistakes, which reading names; under a name that speaks of time, many may.
+    if unread > (0.02 if name.strip().lower() not in TIME_NAMES else 0.999):
         return None
     return style.format or f"since 1970 in {style.unit}"
 
@@ -133,6 +136,14 @@ def _time(source: Source, sample: pd.DataFrame) -> str | list[str]:
     dates = {name: form for name, form in forms.items() if "%Y" in form or "since" in form or "%y" in form}
     clocks = [name for name, form in forms.items() if name not in dates and "%H" in form]
     if not dates:
+        hinted = [name for name in _names(sample) if name.strip().lower() in TIME_NAMES]
+        if hinted:  # whose times are of no form that is known; the message says why
+            texts = _texts(sample[hinted[0]])
+            where = f"{source.path}, column {hinted[0]!r}"
+            try:
+                recognise(texts, names=(hinted[0],), stated=None, day_first=day_or_month_first(texts))
+            except InputError as error:
+                raise InputError(error.problem, where=where, remedy=error.remedy) from None
         raise InputError(
             f"no column holds times; the columns are {', '.join(map(repr, source.columns))}",
             where=source.path,
@@ -163,7 +174,7 @@ def _numbers(column: pd.Series, source: Source, stated: dict[str, Any]) -> np.nd
 
 
 def _counts_rows(values: np.ndarray) -> bool:
-    return len(values) > 10 and bool((np.diff(values) == 1).all())
+    return len(values) > 10 and bool((np.diff(values) == 1).all()) and values[0] % 1 == 0
 
 
 def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[str, np.ndarray]) -> list[str]:

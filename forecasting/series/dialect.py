@@ -118,11 +118,16 @@ def find_dialect(
     if not records:
         raise InputError("the file is empty", where=path, remedy="a CSV with a heading and rows")
     width = _width(records)
-    place = next(i for i, (_, fields) in enumerate(records) if len(fields) in (width, width - 1))
+    place = next(i for i, (_, fields) in enumerate(records) if len(fields) == width)
+    if (
+        place
+        and len(records[place - 1][1]) == width - 1 > 1
+        and not any(fields[-1].strip() for _, fields in records[place:])
+    ):
+        place -= 1  # every row ends in a separator, the heading does not
     line, heading = records[place]
+    heading = heading + [""] * (width - len(heading))
     rows = [fields for _, fields in records[place + 1 :]]
-    if len(heading) == width - 1:  # every row ends in a separator, the heading does not
-        heading = [*heading, ""]
     _check_heading([name for name in heading if name.strip()], path, line)
     found, thousands = _decimal(rows, path, decimal)
     return Dialect(

@@ -384,10 +384,16 @@ def _by_series(panel: Panel, codes: np.ndarray, notes: list[str]) -> Panel:
     if series_down.any() or back.any():
         order = np.lexsort((panel.times, codes))  # stable, so that "last" is the last row of the file
         if back.any():
-            notes.append(f"{_count(int(back.sum()), 'row')} earlier than the row before: sorted by time")
+            notes.append(_order_note(back, int((codes[1:] == codes[:-1]).sum())))
         panel, codes = panel.taking(order), codes[order]
     starts = np.searchsorted(codes, np.arange(len(panel.ids) + 1)).astype(np.int64)
     return replace(panel, starts=starts)
+
+
+def _order_note(back: np.ndarray, steps: int) -> str:
+    if back.sum() == steps:
+        return "the newest rows come first: sorted by time"
+    return f"{_count(int(back.sum()), 'row')} earlier than the row before: sorted by time"
 
 
 def _melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel:
@@ -395,7 +401,7 @@ def _melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel
     order = slice(None)
     back = panel.times[1:] < panel.times[:-1]
     if back.any():
-        notes.append(f"{_count(int(back.sum()), 'row')} earlier than the row before: sorted by time")
+        notes.append(_order_note(back, len(back)))
         order = np.argsort(panel.times, kind="stable")
     count, rows = len(channels), len(panel.times)
     return replace(

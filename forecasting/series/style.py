@@ -213,7 +213,8 @@ def split_format(form: str, columns: int) -> list[str]:
 def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
     if style.unit is not None:
         scale = UNITS[style.unit]
-        return times // scale if not (times % scale).any() else times / scale
+        # The fraction apart, since nanoseconds since 1970 do not fit a float.
+        return times // scale if not (times % scale).any() else times // scale + times % scale / scale
     local = clock("UTC" if style.offset == "Z" else style.zone, *_span(times)).local(times)
     if style.kind is not None:
         return local.astype("datetime64[ns]")

@@ -202,7 +202,8 @@ def _named(source: Source, dialect: Dialect, detail: str) -> InputError:
         for fields in reader_fields(reader):
             if len(fields) != len(dialect.columns):
                 return InputError(
-                    f"the row has {len(fields)} fields, the heading has {len(dialect.columns)}",
+                    f"the row has {len(fields)} field{'' if len(fields) == 1 else 's'}, the heading has "
+                    f"{len(dialect.columns)}",
                     where=f"{source.path}, line {dialect.skip + reader.line_num}",
                     remedy="complete or remove the row; a text with a separator in it stands in quotes",
                 )

@@ -68,6 +68,15 @@ def test_a_row_with_nothing_to_attend_to_is_zero_with_finite_gradients(mechanism
     assert all(torch.isfinite(p.grad).all() for p in (query, key, value))
 
 
+def test_masked_keys_have_no_weight_however_low_the_scores():
+    query, key, _ = parts(heads=1, groups=1)
+    query, key = query.abs() * 300, -key.abs() * 300  # all scores far below zero
+    mask = torch.arange(12) < 5
+    weights = attention_weights(query, key, mask=mask[None, :].expand(12, -1))
+    assert not weights[..., 5:].any()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1, 12))
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_probsparse_with_every_query_active_is_full(causal):
     query, key, value = parts(queries=30, keys=30)

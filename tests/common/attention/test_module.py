@@ -124,12 +124,13 @@ def test_keys_of_another_width():
 
 @pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if name != "linear"])
 @pytest.mark.parametrize("causal", [False, True])
-def test_dropout_drops_weights_in_training_alone(mechanism, causal):
+@pytest.mark.parametrize("rows", [3, 24])  # of so many, local has one block or several
+def test_dropout_drops_weights_in_training_alone(mechanism, rows, causal):
     if causal and mechanism in ("prototype", "window2d"):
         pytest.skip("not causal")
-    grid = {"window2d": {"grid": (24, 25)}}.get(mechanism, {})  # so many that local has several blocks
+    grid = {"window2d": {"grid": (rows, 25)}}.get(mechanism, {})
     module = make(mechanism, dropout=0.5)
-    tokens = torch.randn(1, 600, 16)
+    tokens = torch.randn(1, 25 * rows, 16)
     given = {"causal": causal, **grid}
     with torch.no_grad():
         plain = module.eval()(tokens, **given)
@@ -143,6 +144,17 @@ def test_dropout_drops_weights_in_training_alone(mechanism, causal):
     assert (drawn[0] != drawn[1]).any(-1).float().mean() > 0.9
     error = (drawn.mean(0) - plain).abs().mean() / drawn.std(0).mean()
     assert error < 2 / math.sqrt(200)  # dropped weights make room for the others: the mean stays
+
+
+@pytest.mark.parametrize("normalise", ["sigmoid", "relu"])
+def test_other_weights_are_dropped_too(normalise):
+    query, key, value = parts(queries=40, keys=40)
+    torch.manual_seed(0)
+    plain = full(query, key, value, normalise=normalise)
+    drawn = torch.stack([full(query, key, value, normalise=normalise, dropout=0.5) for _ in range(300)])
+    assert (drawn[0] != plain).any()
+    error = (drawn.mean(0) - plain).abs().mean() / drawn.std(0).mean()
+    assert error < 2 / math.sqrt(300)
 
 
 def test_training_draws_the_keys_that_probsparse_samples():
@@ -508,6 +520,11 @@ def test_a_cache_takes_only_what_fits():
             with pytest.raises(ShapeError, match="does not fit into a cache"):
                 cache.append(wrong, value)
         module = Attention(16, 2)
+        cache = KeyValueCache(5)
+        for _ in range(5):
+            cache.append(key, value)
+        with pytest.raises(ShapeError, match="cannot hold 6"):
+            cache.append(key, value)
         cache = KeyValueCache(5)
         with pytest.raises(ShapeError, match="must not see later ones"):
             module(torch.zeros(1, 2, 16), cache=cache)

@@ -189,6 +189,32 @@ def test_a_few_last_queries_look_at_their_window_alone(queries):
     torch.testing.assert_close(local(query, key, value, window=50, global_tokens=2, causal=True), want)
 
 
+def test_linear_is_as_wide_as_its_input():
+    query, key, value = parts(queries=600, keys=600, dtype=torch.float64)
+
+    def phi(x):
+        return torch.where(x > 0, x + 1, x.exp())
+
+    weights = (phi(query) @ phi(key).transpose(-2, -1)).tril()
+    want = weights @ value / weights.sum(-1, keepdim=True)
+    torch.testing.assert_close(linear(query, key, value, causal=True), want, atol=1e-12, rtol=1e-12)
+
+
+def test_masks_and_dropout_keep_windows_from_the_fast_path(monkeypatch):
+    asked = []
+
+    def pays(query, *, masked, dropout):
+        asked.append((masked, dropout))
+        return False
+
+    monkeypatch.setattr(sys.modules[local.__module__], "flex_pays", pays)
+    query, key, value = parts()
+    local(query, key, value, window=2)
+    local(query, key, value, window=2, mask=torch.ones(12, 12, dtype=torch.bool))
+    local(query, key, value, window=2, dropout=0.5)
+    assert asked == [(False, 0.0), (True, 0.0), (False, 0.5)]
+
+
 def test_linear_holds_where_features_are_tiny():
     query, key, value = parts(queries=5, keys=9)
     got = linear(query * 0 - 24, key, value)

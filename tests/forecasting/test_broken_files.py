@@ -1,0 +1,158 @@
+"""Every way in which a file can be broken that docs/files.md tells of: what the tool says, and the exit code."""
+
+import gzip
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+ROWS = re.findall(
+    r"^\| (.+?) \| (.+?) \| (\d) \|$",
+    (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8"),
+    re.M,
+)
+
+
+def hourly(count=60, start="2024-01-01", **columns):
+    stamps = pd.date_range(start, periods=count, freq="h")
+    generator = np.random.default_rng(0)
+    frame = {"ds": stamps.strftime("%Y-%m-%d %H:%M:%S"), "y": generator.normal(50, 5, count).round(2)}
+    return pd.DataFrame({**frame, **columns})
+
+
+def csv(frame):
+    return frame.to_csv(index=False)
+
+
+def changed(row, column, value, **options):
+    frame = hourly(**options).astype({column: object})
+    frame.loc[row, column] = value
+    return csv(frame)
+
+
+def local(start, count, zone="Europe/Berlin"):
+    stamps = pd.date_range(start, periods=count, freq="30min", tz=zone)
+    return csv(pd.DataFrame({"ds": stamps.strftime("%Y-%m-%d %H:%M"), "y": np.arange(count) % 7}))
+
+
+def excel():
+    return b"PK\x03\x04" + b"\x00" * 26
+
+
+def zipped(folder):
+    with zipfile.ZipFile(folder / "two.zip", "w") as archive:
+        archive.writestr("a.csv", "ds,y\n2024-01-01,1\n")
+        archive.writestr("b.csv", "ds,y\n2024-01-01,1\n")
+    return (folder / "two.zip").read_bytes()
+
+
+def book(folder):
+    with zipfile.ZipFile(folder / "book.zip", "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    return (folder / "book.zip").read_bytes()
+
+
+SHIFTED = hourly(200).assign(z=lambda frame: frame["y"].shift(-1))
+EMPTY = hourly(40, z=np.nan).assign(unique_id="a", z=lambda f: f["y"])
+
+# What stands in the file, and what is said of it on the command line.
+AUDITS = {
+    "the file is empty": ("", ()),
+    "a heading and no rows": ("ds,y\n", ()),
+    "no heading": ("2024-01-01,1\n2024-01-02,2\n", ()),
+    "a row a series, the times in the heading": ("id,2024-01,2024-02,2024-03,2024-04\na,1,2,3,4\n", ()),
+    "a spreadsheet": (book, ()),
+    "a zip of several files": (zipped, ()),
+    "a compressed file that is cut off": (gzip.compress(csv(hourly(5000)).encode())[:9000], ()),
+    "an encoding that it does not have": (csv(hourly()).encode("utf-16"), ("data.encoding=utf-8",)),
+    "a row with too few fields": (csv(hourly()) + "2024-02-01\n", ()),
+    "no column of times": ("a,b\n1,2\n3,4\n", ()),
+    "a column that is not there": (csv(hourly()), ("data.target=load",)),
+    "a time that cannot be read": (changed(40, "ds", "yesterday"), ()),
+    "day and month cannot be told apart": ("ds,y\n03/04/2021,1\n04/04/2021,2\n", ()),
+    "some times with an offset from UTC, some without": (changed(40, "ds", "2024-01-02 16:00:00+01:00"), ()),
+    "a row without its time": (changed(40, "ds", ""), ()),
+    "a count of seconds that may be anything": ("ds,y\n1,5\n2,6\n3,5\n", ()),
+    "a zone that does not exist": (csv(hourly()), ("data.timezone=Berlin",)),
+    "an hour that the local clock leaves out": (csv(hourly(start="2024-03-30")), ("data.timezone=Europe/Berlin",)),
+    "the hour that the local clock shows twice": (local("2024-10-26", 120), ("data.timezone=Europe/Berlin",)),
+    "that hour standing once": (csv(hourly(start="2024-10-26")), ("data.timezone=Europe/Berlin",)),
+    "a time that stands twice": (csv(pd.concat([hourly(), hourly().iloc[7:10]])), ()),
+    "the same, a policy stated": (csv(pd.concat([hourly(), hourly().iloc[7:10]])), ("data.duplicates=last",)),
+    "newest rows first": (csv(hourly()[::-1]), ()),
+    "rows missing": (csv(hourly().drop(index=[5, 6, 30])), ()),
+    "blank rows": (csv(hourly()) + ",\n,\n", ()),
+    "a text among the numbers": (changed(40, "y", "12 kW"), ()),
+    "an infinite value": (changed(40, "y", "inf"), ()),
+    "a code for missing values": (csv(hourly(100).assign(y=lambda f: f["y"].where(f.index % 25 != 3, -999))), ()),
+    "the same code, stated": (
+        csv(hourly(100).assign(y=lambda f: f["y"].where(f.index % 25 != 3, -999))), ('data.missing=["-999.0"]',),
+    ),
+    "a comma that may be decimal or not": ("ds;y\n2024-01-01;1,234\n2024-01-02;1,235\n", ()),
+    "semicolons, decimal commas and Latin letters": (
+        "Zeit;Höhe\n" + "".join(f"{d:02d}.03.2024 00:00;{d},5\n" for d in range(1, 30)), (),
+    ),
+    "lines before the heading": ("Station 7\nmade by logger\n\n" + csv(hourly()), ()),
+    "a series without a name": (changed(40, "unique_id", "", unique_id="a"), ()),
+    "a constant series": (csv(hourly().assign(y=3)), ()),
+    "every value missing": (csv(pd.concat([hourly(unique_id="a"), hourly(unique_id="b").assign(y=np.nan)])), ()),
+    "a single row": (csv(pd.concat([hourly(unique_id="a"), hourly(1, unique_id="b")])), ()),
+    "a covariate that is the target of the next row": (csv(SHIFTED), ("data.target=y", "data.past=[z]")),
+    "a static covariate that changes": (csv(hourly(unique_id="a", z=np.arange(60))), ("data.static=[z]",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_what_the_audit_says(name, farview_forecast, tmp_path):
+    content, stated = AUDITS[name]
+    data = content(tmp_path) if callable(content) else content
+    path = tmp_path / "f.csv"
+    path.write_bytes(data if isinstance(data, bytes) else data.encode("cp1252"))
+    done = farview_forecast("audit", path, *(part for each in stated for part in ("--set", each)))
+    check(name, done)
+
+
+def check(name, done):
+    says, code = next((says, int(code)) for title, says, code in ROWS if title == name)
+    output = done.stdout + done.stderr
+    assert done.exit_code == code, output
+    for part in re.findall(r"`(.+?)`", says):
+        assert part in " ".join(output.split()), output
+    assert "Traceback" not in output
+
+
+RUNS = {
+    "series too short for the horizon": (csv(hourly(6)), "", None),
+    "no value in the training part": (csv(hourly(60).assign(y=lambda f: f["y"].where(f.index > 50))), "", None),
+    "two times asked for at once": (csv(hourly(60)), "", "ds\n2024-01-03 13:00:00\n2024-01-03 13:00:00\n"),
+    "a time beyond the horizon": (csv(hourly(60)), "", "ds\n2024-01-09 13:00:00\n"),
+    "a value known ahead that is missing": (
+        csv(hourly(60, wind=1.0)), "  future: [wind]\n", "ds,wind\n2024-01-03 12:00:00,\n",
+    ),
+    "values known ahead that are not given": (csv(hourly(60, wind=1.0)), "  future: [wind]\n", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_what_fit_and_predict_say(name, farview_forecast, tmp_path):
+    content, keys, requests = RUNS[name]
+    (tmp_path / "f.csv").write_text(content)
+    (tmp_path / "job.yaml").write_text(
+        f"data:\n  path: f.csv\n{keys}lookback: 12\nhorizon: 4\nmodel: {{kind: ridge}}\n"
+    )
+    done = farview_forecast("fit", tmp_path / "job.yaml", "-o", tmp_path / "run")
+    if requests is not None:
+        assert done.exit_code == 0, done.output
+        (tmp_path / "at.csv").write_text(requests)
+        at = ("--at", tmp_path / "at.csv") if requests else ()
+        done = farview_forecast("predict", tmp_path / "run", tmp_path / "f.csv", "-o", tmp_path / "o.csv", *at)
+        assert not (tmp_path / "o.csv").exists()
+    check(name, done)
+
+
+def test_every_way_is_tested():
+    assert sorted(title for title, _, _ in ROWS) == sorted([*AUDITS, *RUNS])
+    assert len(ROWS) > 30
