@@ -76,10 +76,12 @@ def measured(body: str, path: Path, rows: int) -> dict[str, float]:
     return {key: min(each[key] for each in found) for key in found[0]}
 
 
-def loaders(rows_total: int, series: int) -> list[list[object]]:
+def loaders(rows_total: int, series: int) -> list[dict[str, str]]:
     """Batches a second of our windows, and of a DataLoader that slices item by item into the same batches."""
     import torch
     from torch.utils.data import DataLoader, Dataset
+
+    torch.set_num_threads(1)
 
     from forecasting.series.clock import clock
     from forecasting.series.panel import Panel, find_steps
@@ -130,8 +132,8 @@ def loaders(rows_total: int, series: int) -> list[list[object]]:
     ours = per_second(windows, 200)
     theirs = per_second(DataLoader(Items(), batch_size=BATCH, shuffle=True), 20)
     return [
-        ["farview", f"{ours:,.0f}", f"{ours / theirs:.0f}"],
-        ["DataLoader over slices", f"{theirs:,.1f}", "1"],
+        {"loader": "farview", "batches a second": f"{ours:,.0f}", "times": f"{ours / theirs:.0f}"},
+        {"loader": "DataLoader over slices", "batches a second": f"{theirs:,.1f}", "times": "1"},
     ]
 
 
@@ -146,25 +148,32 @@ def main() -> None:
         pandas, farview = (measured(body, path, rows) for body in (PANDAS, FARVIEW))
     numeric = 16 * rows  # a time and a value a row, eight bytes each
     table = [
-        [name, f"{each['seconds']:.2f}", f"{each['seconds'] / pandas['seconds']:.2f}", f"{each['bytes'] / 1e6:,.0f}",
-         f"{each['bytes'] / numeric:.1f}"]
-        for name, each in (("pandas.read_csv(engine='pyarrow')", pandas), ("farview: read, split, scale, windows", farview))
-    ]  # fmt: skip
+        {
+            "what": name,
+            "seconds": f"{each['seconds']:.2f}",
+            "times pandas": f"{each['seconds'] / pandas['seconds']:.2f}",
+            "peak (MB)": f"{each['bytes'] / 1e6:,.0f}",
+            "times the numeric data": f"{each['bytes'] / numeric:.1f}",
+        }
+        for name, each in (
+            ("pandas.read_csv(engine='pyarrow')", pandas),
+            ("farview: read, split, scale, index", farview),
+        )
+    ]
     save(
         "series_in",
-        f"A long CSV of {rows:,} rows and {series:,} series ({size / 1e6:,.0f} MB), read and made ready for training; memory "
-        f"is the peak beyond what imports take, and the numeric data are {numeric / 1e6:,.0f} MB (a time and a value a row). "
-        "Goals: at most 2 times the time of pandas, at most 3 times the numeric data.",
-        ["what", "seconds", "times pandas", "peak (MB)", "times the numeric data"],
         table,
+        note=f"A long CSV of {rows:,} rows and {series:,} series ({size / 1e6:,.0f} MB), read and made ready for "
+        f"training. Memory is the peak beyond what imports take; the numeric data are {numeric / 1e6:,.0f} MB, a time "
+        "and a value a row. Goals: at most 2 times the time of pandas, at most 3 times the numeric data.",
         seeds=[0],
     )
     save(
         "series_in_batches",
-        f"Batches a second on one thread: {BATCH} windows of lookback {LOOKBACK} and horizon {HORIZON} in random order, with "
-        f"values, masks, elapsed times and calendar phases, of {rows:,} rows. Goal: 50 times the loader that slices.",
-        ["loader", "batches a second", "times"],
         loaders(rows, series),
+        note=f"Batches a second on one thread: {BATCH} windows of lookback {LOOKBACK} and horizon {HORIZON} in random "
+        f"order, with values, masks, elapsed times and calendar phases, of {rows:,} rows. Goal: 50 times the loader "
+        "that slices.",
         seeds=[0],
     )
 

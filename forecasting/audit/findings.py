@@ -78,7 +78,7 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
     constant = len(seen) > 1 and bool(seen.min() == seen.max())
     regular, gaps, lacking, longest = _gaps(panel, series, absent)
     found = []
-    missing = 1 - len(seen) / max(len(values) - filled, 1)
+    missing = round(1 - len(seen) / max(len(values) - filled, 1), 6)
     if not len(seen):
         found.append("every value is missing")
     elif len(seen) < 3:
@@ -168,7 +168,8 @@ def _outliers(seen: np.ndarray) -> tuple[int, list[str]]:
                 f"{code:g} stands {times:,} times far from all others: if it means missing, list it under data.missing"
             )
     rest = seen[~np.isin(seen, codes)]
-    low, high = np.quantile(rest, [0.005, 0.995])
+    edge = max(3, len(rest) // 200)  # so many at each end do not count as usual
+    low, high = np.sort(rest)[[edge, -1 - edge]]
     far = rest[(rest < low - FAR * (high - low)) | (rest > high + FAR * (high - low))] if high > low else rest[:0]
     if len(far):
         middle = float(np.median(rest))

@@ -65,18 +65,18 @@ def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Perio
         lag = round(candidate / length)
         if not 2 <= lag <= len(correlation) // (2 if candidate in CALENDAR.values() else 4):
             continue
-        # A peak of the spectrum is broad for long periods: the best lag nearby counts.
-        near = max(1, lag // 50)
+        # The correlation must peak there, too; the peak of a long period is broad in the spectrum.
+        near = max(1, round(0.15 * lag))
         best = lag - near + int(np.argmax(correlation[lag - near : lag + near + 1]))
-        if candidate in CALENDAR.values():
-            best = lag
+        if abs(best * length - candidate) > max(0.5 * length, 0.02 * candidate):
+            continue
         strength = float(correlation[best])
         power = max(_power(*view, candidate) for view in views)
         if candidate == CALENDAR["week"] and not _weekly(correlation, best):
             continue
         chance = 4 / np.sqrt(len(values) * (1 - lag / len(correlation)))  # noise hardly ever reaches four deviations
         if strength >= max(LEAST_STRENGTH, chance) and _stands_out(correlation, best):
-            exact = candidate if candidate in CALENDAR.values() else best * length
+            exact = candidate
             known = next((p for p in periods if abs(p / exact - 1) < 0.1), None)
             if known is None:
                 periods[exact] = Period(int(exact), round(strength, 3), round(power, 3))

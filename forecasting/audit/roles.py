@@ -188,7 +188,9 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     if repeated < 0.3:
         return []
     whole = [name for name, values in numbers.items() if bool((np.nan_to_num(values) % 1 == 0).all())]
-    codes = {name: pd.factorize(sample[name])[0] for name in (*texts, *whole)}
+    # In the order of the file, and without what is a value by its name.
+    named = [name for name in _names(sample) if name in (*texts, *whole) and name.strip().lower() not in TARGET_NAMES]
+    codes = {name: pd.factorize(sample[name])[0] for name in named}
     codes = {name: code for name, code in codes.items() if 2 <= code.max() + 1 <= rows / 3 and (code >= 0).all()}
 
     def twice(*columns: str) -> float:
@@ -206,6 +208,7 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     if singles and twice(*singles[0]) < 0.05:
         return list(singles[0])
     few = [name for (name,) in singles[:6]]
+    few = [name for name in codes if name in few]
     pairs = sorted(((a, b) for i, a in enumerate(few) for b in few[i + 1 :]), key=rank)
     if pairs and twice(*pairs[0]) < 0.05:
         return list(pairs[0])

@@ -1,0 +1,168 @@
+"""What an audit finds in series that were made to have it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from forecasting.audit.findings import audit_series
+from forecasting.audit.leaks import find_leaks
+from forecasting.audit.periods import find_periods
+from forecasting.audit.run import audit
+
+HOUR = 3600 * 10**9
+
+
+def wave(times, period, seed=0, noise=0.3):
+    return np.sin(2 * np.pi * times / period) + noise * np.random.default_rng(seed).normal(size=len(times))
+
+
+@pytest.mark.parametrize("period", [24 * HOUR, 168 * HOUR, int(12.42 * HOUR), 37 * HOUR])
+@pytest.mark.parametrize("regular", [True, False])
+def test_a_period_is_found_whatever_the_steps(period, regular):
+    generator = np.random.default_rng(1)
+    times = np.arange(3000) * HOUR
+    if not regular:  # at odd moments, half of them missing
+        times = np.sort(times + generator.integers(0, HOUR, len(times)))[generator.random(3000) < 0.5]
+    step = HOUR if regular else int(np.median(np.diff(times)))
+    found = find_periods(times, wave(times, period), step)
+    assert found
+    assert abs(found[0].nanoseconds / period - 1) < 0.03
+    assert found[0].power == pytest.approx(0.5 / 0.59, abs=0.08)  # what the sine has of the variance
+    assert found[0].strength > 0.5
+
+
+def test_noise_trends_and_few_values_have_no_period():
+    times = np.arange(2000) * HOUR
+    generator = np.random.default_rng(0)
+    assert find_periods(times, generator.normal(size=2000), HOUR) == []
+    assert find_periods(times, generator.normal(size=2000).cumsum(), HOUR) == []
+    assert find_periods(times, np.arange(2000.0), HOUR) == []
+    assert find_periods(times[:10], generator.normal(size=10), HOUR) == []
+
+
+def test_a_day_is_no_week_but_a_week_is_one():
+    times = np.arange(24 * 60) * HOUR
+    assert [each.calendar for each in find_periods(times, wave(times, 24 * HOUR), HOUR)] == ["day"]
+    workdays = np.where(times // (24 * HOUR) % 7 < 5, 1.0, 0.3)
+    both = find_periods(times, workdays * (2 + wave(times, 24 * HOUR)), HOUR)
+    assert {each.calendar for each in both} == {"day", "week"}
+
+
+def test_figures_of_a_series(make_panel):
+    values = np.random.default_rng(0).normal(50, 5, 100)
+    values[[3, 4]] = np.nan
+    values[20] = 5000.0
+    found = audit_series(make_panel(values), 0, periods=False)
+    assert (found.rows, found.step, found.regular, found.gaps, found.missing) == (100, "1 hour", 1.0, 0, 0.02)
+    assert found.first == "1970-01-01 00:00:00"
+    assert found.outliers == 1
+    assert found.findings[0].endswith(": 5000")
+    assert found.findings[0].startswith("1 value is far outside the usual 4")
+
+
+def test_a_level_that_shifts_at_once_is_told_from_a_trend(make_panel):
+    noise = np.random.default_rng(0).normal(size=600)
+    shifted = noise + np.where(np.arange(600) < 300, 0, 30)
+    findings = audit_series(make_panel(shifted), 0, periods=False).findings
+    assert len(findings) == 1
+    assert findings[0].startswith("the level shifts about 1970-01-13 12:00:00, from -0")
+    assert audit_series(make_panel(noise + np.arange(600) * 0.1), 0, periods=False).findings == ()
+    assert audit_series(make_panel(noise), 0, periods=False).findings == ()
+
+
+def write(tmp_path, frame, name="f.csv"):
+    frame.to_csv(tmp_path / name, index=False)
+    return tmp_path / name
+
+
+def test_leaks(tmp_path):
+    generator = np.random.default_rng(0)
+    stamps = pd.date_range("2024-01-01", periods=240, freq="h")
+    y = generator.normal(size=240).cumsum()
+    frame = pd.DataFrame({
+        "ds": stamps, "y": y, "copy": 3 * y + 1, "next": np.roll(y, -1), "before": np.roll(y, 2),
+        "fair": y + generator.normal(size=240), "of_the_day": np.repeat(generator.normal(size=10), 24),
+    })  # fmt: skip
+    found = audit(write(tmp_path, frame), {"target": "y"}).findings
+    assert [f for f in found if "'copy'" in f] == [
+        "covariate 'copy' is the target itself: it would give the answer away"
+    ]
+    assert any("'next' is the target of 1 row later" in f for f in found)
+    assert any("'before' is the target of 2 rows before" in f for f in found)
+    assert any("'of_the_day' changes at midnight only" in f for f in found)
+    assert not any("'fair'" in f for f in found)
+    wide = audit(write(tmp_path, frame[["ds", "y", "copy", "fair"]].rename(columns={"y": "a"})), {}).findings
+    assert wide == ("series 'copy' is 'a' itself",)
+
+
+def habits(zone, stamps):
+    local = stamps.tz_localize("UTC").tz_convert(zone)
+    hour = (local.hour + local.minute / 60).to_numpy()
+    return np.exp(-((hour - 8) ** 2)) + 0.5 * np.exp(-((hour - 19) ** 2) / 4)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Melbourne", "America/New_York"])
+def test_habits_that_follow_daylight_saving(tmp_path, zone):
+    stamps = pd.date_range("2021-01-01", "2023-12-31", freq="h")
+    noise = 0.05 * np.random.default_rng(0).normal(size=len(stamps))
+    frame = pd.DataFrame({"ds": stamps.strftime("%Y-%m-%dT%H:%M:%SZ"), "y": habits(zone, stamps) + noise})
+    found = audit(write(tmp_path, frame), {})
+    assert found.zone == zone
+    assert found.findings == (f"times are in UTC, but habits follow daylight saving as in {zone}",)
+    steady = frame.assign(y=habits("Asia/Tokyo", stamps) + noise)
+    assert audit(write(tmp_path, steady), {}).findings == ()
+
+
+def test_a_clock_that_is_changed(tmp_path):
+    stamps = pd.date_range("2021-01-01", "2023-12-31", freq="h", tz="Europe/Berlin")
+    frame = pd.DataFrame({"ds": stamps.strftime("%Y-%m-%d %H:%M:%S"), "y": np.arange(len(stamps)) % 7})
+    found = audit(write(tmp_path, frame), {})
+    assert found.zone == "Europe/Berlin"
+    assert any("changed as in Europe/Berlin" in each for each in found.findings)
+    # With the zone stated, every hour is there and none stands twice.
+    known = audit(write(tmp_path, frame), {"timezone": "Europe/Berlin"})
+    assert known.series[0].duplicates == known.series[0].gaps == 0
+    assert known.notes == ("6 rows in the hour that Europe/Berlin shows twice: told apart by their order",)
+
+
+def test_json_holds_all_and_the_suggestion_is_a_configuration(tmp_path, farview_forecast):
+    stamps = pd.date_range("2024-01-01", periods=300, freq="h")
+    y = np.sin(2 * np.pi * np.arange(300) / 24) + 0.1 * np.random.default_rng(0).normal(size=300)
+    frame = pd.concat(
+        [pd.DataFrame({"shop": name, "at": stamps.strftime("%d.%m.%Y %H:%M"), "sold": y.round(3)}) for name in "ab"]
+    )
+    path = write(tmp_path, frame)
+    done = farview_forecast("audit", path, "--json", "--suggest", tmp_path / "job.yaml")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [series["name"] for series in found["series"]] == ["a", "b"]
+    assert found["series"][0]["periods"][0]["seconds"] == 86_400
+    job = yaml.safe_load((tmp_path / "job.yaml").read_text())
+    assert job["data"] == {"path": "f.csv", "time": "at", "id": "shop", "target": "sold"}
+    quick = ("--set", "training.steps=2", "--set", "model={kind: ridge}")
+    assert farview_forecast("fit", tmp_path / "job.yaml", "-o", tmp_path / "run", *quick).exit_code == 0
+    done = farview_forecast("predict", tmp_path / "run", path, "-o", tmp_path / "o.csv")
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(tmp_path / "o.csv")
+    assert table["at"][0] == "13.01.2024 12:00"
+    assert np.isfinite(table["forecast"]).all()
+
+
+def test_events_are_told_from_series(tmp_path):
+    generator = np.random.default_rng(0)
+    minutes = np.sort(generator.integers(0, 90 * 1440, 6000))
+    stamps = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.repeat(minutes, 2), unit="min")
+    frame = pd.DataFrame(
+        {"ds": stamps, "article": generator.choice(list("abc"), 12_000), "y": generator.integers(1, 9, 12_000)}
+    )
+    found = audit(write(tmp_path, frame), {})
+    assert (found.data["resample"], found.data["how"]) == ("1d", "sum")
+    assert any("events rather than series" in each for each in found.findings)
+
+
+def test_no_leak_between_unlike_series(make_panel):
+    generator = np.random.default_rng(0)
+    assert find_leaks(make_panel(generator.normal(size=100), generator.normal(size=100))) == []

@@ -1,0 +1,88 @@
+"""Which column is what, by names and contents."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from common.errors import InputError
+from forecasting.audit.roles import find_roles
+from forecasting.series.tables import open_source
+
+STAMPS = pd.date_range("2024-01-01", periods=60, freq="h")
+
+
+def roles(tmp_path, frame, **stated):
+    path = tmp_path / "f.csv"
+    frame.to_csv(path, index=False)
+    return find_roles(open_source(path, encoding=None, separator=None, decimal=None), stated)
+
+
+def values(seed=0, count=60):
+    return np.random.default_rng(seed).normal(size=count).round(3)
+
+
+def test_one_series(tmp_path):
+    found = roles(tmp_path, pd.DataFrame({"when": STAMPS, "load": values()}))
+    assert found.data == {"time": "when", "target": "load"}
+
+
+def test_wide(tmp_path):
+    frame = pd.DataFrame({"date": STAMPS, "a": values(), "b": values(1), "note": "dry"})
+    found = roles(tmp_path, frame)
+    assert found.data == {"time": "date", "layout": "wide", "channels": ["a", "b"]}
+    assert any("--set data.target=b" in remark for remark in found.remarks)
+
+
+def test_long_with_static_and_other_columns(tmp_path):
+    frames = [
+        pd.DataFrame({"park": name, "size": size, "at": STAMPS, "cars": values(size), "sky": ["grey", "blue"] * 30})
+        for name, size in (("north", 10), ("south", 20), ("east", 30))
+    ]
+    found = roles(tmp_path, pd.concat(frames))
+    assert found.data == {
+        "time": "at", "id": "park", "target": "cars", "static": ["size"], "past": ["sky"], "categorical": ["sky"],
+    }  # fmt: skip
+
+
+def test_two_columns_name_the_series(tmp_path):
+    frames = [
+        pd.DataFrame({"store": store, "item": item, "ds": STAMPS, "y": values(store * 9 + item)})
+        for store in range(3)
+        for item in range(4)
+    ]
+    assert roles(tmp_path, pd.concat(frames)).data == {"time": "ds", "id": ["store", "item"], "target": "y"}
+
+
+def test_times_over_columns(tmp_path):
+    parts = {"year": STAMPS.year, "month": STAMPS.month, "day": STAMPS.day, "hour": STAMPS.hour}
+    assert roles(tmp_path, pd.DataFrame({**parts, "y": values()})).data["time"] == ["year", "month", "day", "hour"]
+    frame = pd.DataFrame({"Date": STAMPS.strftime("%d/%m/%Y"), "Time": STAMPS.strftime("%H:%M:%S"), "y": values()})
+    frame["Date"] = ["16/12/2023"] * 30 + ["17/12/2023"] * 30
+    assert roles(tmp_path, frame).data == {"time": ["Date", "Time"], "target": "y"}
+
+
+def test_counts_of_rows_and_constants_are_left_out(tmp_path):
+    frame = pd.DataFrame({"No": range(1, 61), "ds": STAMPS, "k": 7, "level": values()})
+    found = roles(tmp_path, frame)
+    assert found.data == {"time": "ds", "target": "level"}
+    assert len(found.remarks) == 2
+
+
+def test_what_is_stated_stays(tmp_path):
+    frame = pd.DataFrame({"ds": STAMPS, "a": values(), "b": values(1), "c": values(2)})
+    found = roles(tmp_path, frame, target="b", future=["c"])
+    assert found.data == {"target": "b", "future": ["c"], "time": "ds"}
+
+
+def test_a_finer_column_of_times_wins(tmp_path):
+    frame = pd.DataFrame(
+        {"Date": STAMPS.strftime("%Y-%m-%d"), "Time": STAMPS.strftime("%Y-%m-%dT%H:%M:%SZ"), "x": values()}
+    )
+    assert roles(tmp_path, frame).data == {"time": "Time", "target": "x"}
+
+
+def test_numbers_are_times_only_under_a_name_of_time(tmp_path):
+    seconds = 1_700_000_000 + 3600 * np.arange(60)
+    assert roles(tmp_path, pd.DataFrame({"epoch": seconds, "x": values()})).data == {"time": "epoch", "target": "x"}
+    with pytest.raises(InputError, match="no column holds times"):
+        roles(tmp_path, pd.DataFrame({"sensor": seconds, "x": values()}))
