@@ -35,7 +35,9 @@ class Evaluation:
 
 
 @torch.no_grad()
-def evaluate(forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.ndarray) -> Evaluation:
+def evaluate(
+    forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.ndarray, *, most: int | None = None
+) -> Evaluation:
     """Forecast every window whose targets lie in ``[first, stop)`` of their series, stride 1, none dropped.
 
     Args:
@@ -43,6 +45,7 @@ def evaluate(forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.n
         panel: The series.
         first: ``[series]``, first row to forecast.
         stop: ``[series]``, row after the last.
+        most: Forecast no more windows than so many, evenly spaced; None for all.
 
     Returns:
         The errors.
@@ -51,7 +54,9 @@ def evaluate(forecaster: Forecaster, panel: Panel, first: np.ndarray, stop: np.n
     pairs = np.array([forecaster.scales[name] for name in panel.ids])
     rows = forecaster.inputs.rows(panel, pairs[:, 0], pairs[:, 1])
     size = {"lookback": forecaster.lookback, "horizon": forecaster.horizon}
-    windows = Windows(rows, *origins_within(panel, first, stop, **size), **size, batch_size=INFERENCE_BATCH)
+    found = origins_within(panel, first, stop, **size)
+    every = 1 if most is None else max(1, -(-int(found[1].sum()) // most))
+    windows = Windows(rows, *found, **size, batch_size=INFERENCE_BATCH, every=every)
     errors, observed = [], []
     for batch in windows:
         errors.append(((forecaster.model(batch) - batch.target) * batch.target_observed).double().abs())

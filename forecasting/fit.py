@@ -21,7 +21,9 @@ from forecasting.series.panel import Panel
 from forecasting.windows import Batch, Split, Windows, origins_within, training_scale
 
 CHECK_WINDOWS = 1024
-"""Most validation windows used to choose weights by; calibration uses all of them."""
+"""Most validation windows used to choose weights by."""
+MOST_WINDOWS = 200_000
+"""Most windows, evenly spaced, that a closed form is solved on, and that intervals are calibrated by."""
 INFERENCE_BATCH = 256
 
 
@@ -143,12 +145,15 @@ def fit(
     def windows(part: tuple[np.ndarray, np.ndarray], batch: int = INFERENCE_BATCH, **options: Any) -> Windows:
         return Windows(rows, *part, **size, batch_size=batch, **options)
 
+    def some(part: tuple[np.ndarray, np.ndarray]) -> Windows:
+        return windows(part, every=max(1, -(-int(part[1].sum()) // MOST_WINDOWS)))
+
     _require_windows(panel, split, windows(fitting), **size)
     seed_everything(seed)
     model = build(kind, inputs, settings)
     if hasattr(model, "solve"):
         with torch.no_grad():
-            model.solve(windows(fitting), windows(checking))  # pyright: ignore[reportCallIssue]
+            model.solve(some(fitting), some(checking))  # pyright: ignore[reportCallIssue]
     record = None
     validation = windows(checking)
     if learning_rate is not None:
@@ -166,7 +171,7 @@ def fit(
         )
         log_training(kind, record)
     model.eval()
-    calibrating = windows(checking if validation.has_targets() else fitting)
+    calibrating = some(checking if validation.has_targets() else fitting)
     forecaster = Forecaster(
         kind=kind,
         settings=settings,

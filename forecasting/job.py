@@ -122,6 +122,8 @@ def run_predict(
         raise UsageError(
             f"cannot write {output.suffix or 'this'}", where=output, remedy="a name ending in .csv or .parquet"
         )
+    if at is not None and horizon is not None:
+        raise UsageError("--at asks for times of its own", where="--horizon", remedy="one of the two")
     chosen = None if levels is None else _parse_levels(levels)
     forecaster, layout = load_run(run)
     check_output(output, {"the data": data, "the run": run, **({} if at is None else {"the times to forecast": at})})

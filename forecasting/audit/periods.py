@@ -72,6 +72,12 @@ def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Perio
             continue
         strength = float(correlation[best])
         power = max(_power(*view, candidate) for view in views)
+        # A cycle of the calendar need not be a sine, but some harmonic of it must be there.
+        if (
+            candidate in CALENDAR.values()
+            and max(power, *(_power(*v, candidate / k) for v in views for k in (2, 3, 7))) < 0.01
+        ):
+            continue
         if candidate == CALENDAR["week"] and not _weekly(correlation, best):
             continue
         chance = 4 / np.sqrt(len(values) * (1 - lag / len(correlation)))  # noise hardly ever reaches four deviations
@@ -80,7 +86,7 @@ def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Perio
             known = next((p for p in periods if abs(p / exact - 1) < 0.1), None)
             if known is None:
                 periods[exact] = Period(int(exact), round(strength, 3), round(power, 3))
-    return _without_multiples(sorted(periods.values(), key=lambda p: -p.strength))[:3]
+    return _without_multiples(sorted(periods.values(), key=lambda p: -(p.strength + p.power)))[:3]
 
 
 def _views(times: np.ndarray, values: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -71,7 +71,7 @@ def infer_step(times: np.ndarray, clock: Clock) -> Step | None:
     gaps = gaps[gaps > 0]
     if not len(gaps):
         return None
-    usual = int(np.median(gaps)) if len(gaps) % 2 else int(np.sort(gaps)[len(gaps) // 2])
+    usual = int(np.sort(gaps)[(len(gaps) - 1) // 2])  # the lower median, which is one of them
     return (
         _months(times, clock)
         or _business(times, clock)

@@ -134,3 +134,88 @@ def test_a_file_is_what_its_first_bytes_say(tmp_path):
     (tmp_path / "fake.parquet").write_text("ds,y\n2024-01-01,1\n")
     with pytest.raises(InputError, match="this is not Parquet"):
         read(tmp_path / "fake.parquet")
+
+
+def test_names_of_parquet_keep_their_type(tmp_path):
+    frame = pd.DataFrame(
+        {"unique_id": [7, 7, 3], "ds": pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-01"]), "y": 1.5}
+    )
+    frame.to_parquet(tmp_path / "f.parquet")
+    panel = read(tmp_path / "f.parquet")
+    assert panel.ids == ("7", "3")
+    assert panel.id_columns["unique_id"].dtype == np.int64
+    zoned = frame.assign(ds=frame["ds"].dt.tz_localize("Europe/Berlin"))
+    zoned.to_parquet(tmp_path / "z.parquet")
+    panel = read(tmp_path / "z.parquet", timezone="Europe/Berlin")
+    assert panel.times[0] == pd.Timestamp("2023-12-31 23:00").value
+
+
+def test_series_named_by_two_columns(tmp_path):
+    text = "store,item,ds,y\nb,1,2024-01-01,1\na,1,2024-01-01,2\nb,2,2024-01-01,3\nb,1,2024-01-02,4\n"
+    panel = read(write(tmp_path, text), id=["store", "item"])
+    assert panel.ids == ("b/1", "a/1", "b/2")
+    assert panel.id_columns["store"].tolist() == ["b", "a", "b"]
+    np.testing.assert_array_equal(panel.values, [1, 4, 2, 3])
+
+
+def test_covariates_go_with_their_rows(tmp_path):
+    text = "unique_id,ds,y,t,sky,size\nb,2024-01-03,3,30,grey,5\nb,2024-01-01,1,10,blue,5\na,2024-01-01,7,,grey,\n"
+    panel = read(write(tmp_path, text), past=["t"], future=["sky"], static=["size"], categorical=["sky"])
+    # The second day of b is missing, and has a row without anything.
+    np.testing.assert_array_equal(panel.values, [1, 3, 7])
+    np.testing.assert_array_equal(panel.numbers["t"], [10, 30, np.nan])
+    sky = panel.categories["sky"]
+    assert [sky.texts[code] for code in sky.codes] == ["blue", "grey", "grey"]
+    np.testing.assert_array_equal(panel.static_numbers["size"], [5, np.nan])
+
+
+def test_gaps_of_a_regular_series_become_rows_without_values(tmp_path):
+    days = [1, 2, 3, 6, 7]
+    text = "ds,y,t\n" + "".join(f"2024-01-0{day},{day},{day}\n" for day in days)
+    panel = read(write(tmp_path, text), past=["t"])
+    np.testing.assert_array_equal(panel.values, [1, 2, 3, np.nan, np.nan, 6, 7])
+    np.testing.assert_array_equal(panel.numbers["t"], [1, 2, 3, np.nan, np.nan, 6, 7])
+    assert panel.absent.tolist() == [False, False, False, True, True, False, False]
+    assert np.diff(panel.times).tolist() == [86_400 * 10**9] * 6
+    assert panel.notes == ("2 times missing between the first and the last of regular series: kept as gaps",)
+
+
+def test_resampling_is_done_where_asked_for(tmp_path):
+    stamps = ["2024-01-01 00:10", "2024-01-01 00:50", "2024-01-01 01:30", "2024-01-01 03:00"]
+    text = "ds,y\n" + "".join(f"{stamp},{value}\n" for stamp, value in zip(stamps, [1, 3, 5, 7], strict=True))
+    for how, first in (("mean", 2), ("sum", 4), ("last", 3)):
+        panel = read(write(tmp_path, text), resample="1h", how=how)
+        np.testing.assert_array_equal(panel.values, [first, 5, np.nan, 7])
+        assert panel.times[0] == pd.Timestamp("2024-01-01").value
+    with pytest.raises(InputError, match="'often' is not a length of time"):
+        read(write(tmp_path, text), resample="often")
+
+
+@pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", "."), ("|", ","), (",", ".")])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_dialects(tmp_path, separator, decimal, encoding):
+    values = ["1.5", "-2.25", "", "1000.0"]
+    lines = [separator.join(("Zeit", "Höhe"))]
+    lines += [f"2024-01-0{i + 1}{separator}{value.replace('.', decimal)}" for i, value in enumerate(values)]
+    (tmp_path / "f.csv").write_bytes("\r\n".join(lines).encode(encoding))
+    panel = read(tmp_path / "f.csv", time="Zeit", target="Höhe")
+    np.testing.assert_array_equal(panel.values, [1.5, -2.25, np.nan, 1000])
+
+
+def test_thousands_are_grouped_and_other_words_for_missing(tmp_path):
+    text = "ds;y\n01.01.2024;1.234,5\n13.01.2024;?\n25.01.2024;12.000,0\n"
+    np.testing.assert_array_equal(read(write(tmp_path, text)).values, [1234.5, np.nan, 12_000])
+    text = 'ds,y\n2024-01-01,"1,234.5"\n2024-01-02,off\n2024-01-03,"7,000"\n'
+    np.testing.assert_array_equal(read(write(tmp_path, text), missing=["off"]).values, [1234.5, np.nan, 7000])
+
+
+def test_a_slow_and_a_fast_way_read_the_same(tmp_path):
+    """Times and numbers that pyarrow cannot read in the plain way are read as text, with the same result."""
+    generator = np.random.default_rng(0)
+    stamps = pd.date_range("2024-01-01", periods=500, freq="37min")
+    frame = pd.DataFrame({"unique_id": "s", "ds": stamps, "y": generator.normal(size=500).round(4)})
+    plain = read(write(tmp_path, frame.to_csv(index=False)))
+    odd = frame.assign(ds=stamps.strftime("%d.%m.%Y %H:%M"), y=[f" +{v}" if v > 0 else f"{v} " for v in frame["y"]])
+    slow = read(write(tmp_path, odd.to_csv(index=False)))
+    np.testing.assert_array_equal(plain.times, slow.times)
+    np.testing.assert_array_equal(plain.values, slow.values)
