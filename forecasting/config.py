@@ -202,6 +202,11 @@ class ForecastConfig(Config):
     compare: CompareConfig = CompareConfig()
     seed: Annotated[int, Field(ge=0)] = 0
 
+    @field_validator("model", mode="before")
+    @classmethod
+    def _informer_by_default(cls, model: object) -> object:
+        return {"kind": "informer", **model} if isinstance(model, dict) else model
+
     @field_validator("periods")
     @classmethod
     def _lengths_of_time(cls, periods: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 
 from common.attention import Attention
@@ -49,3 +50,40 @@ def test_relative_biases_depend_on_the_offset():
     window = RelativeBias2d(1, 3)()[0].reshape(3, 3, 3, 3)
     assert window[0, 0, 1, 2] == window[1, 0, 2, 2]
     assert window[0, 0, 1, 2] != window[0, 0, 2, 1]
+
+
+def test_the_base_sets_the_longest_wavelength():
+    torch.manual_seed(0)
+    tensor = torch.randn(1, 1, 4, 6)
+    times = torch.tensor([0.0, 1.0, 5.0, 40.0])
+    turn = torch.exp(1j * times[:, None].double() * 50 ** (-torch.arange(0, 6, 2).double() / 6))
+    want = torch.view_as_real(torch.view_as_complex(tensor.double().unflatten(-1, (3, 2))) * turn).flatten(-2)
+    torch.testing.assert_close(rotate(tensor, times, base=50.0), want.float(), atol=1e-6, rtol=1e-6)
+
+
+def test_long_times_keep_their_differences():
+    torch.manual_seed(0)
+    query, key = torch.randn(1, 1, 1, 8), torch.randn(1, 1, 1, 8)
+    products = [
+        (
+            rotate(query, torch.tensor([start + 3.0], dtype=torch.float64)) * rotate(key, torch.tensor([float(start)]))
+        ).sum()
+        for start in (0, 10_000_000)
+    ]
+    torch.testing.assert_close(*products, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rotation_in_half_precision_rounds_once(dtype):
+    torch.manual_seed(0)
+    tensor = torch.randn(2, 2, 50, 16).to(dtype)
+    times = torch.arange(50.0)
+    assert torch.equal(rotate(tensor, times), rotate(tensor.float(), times).to(dtype))
+
+
+def test_the_bias_of_a_window_survives_an_empty_start():
+    with torch.device("meta"):
+        bias = RelativeBias2d(2, 3)
+    bias = bias.to_empty(device="cpu")
+    bias.load_state_dict(RelativeBias2d(2, 3).state_dict())
+    assert bias().shape == (2, 9, 9)
