@@ -81,7 +81,9 @@ def forecast(
     )
     asked = panel.select(np.flatnonzero(~empty).tolist())
     if not len(asked.ids):
-        return Forecasts(pd.DataFrame(), failed)
+        intervals = [f"{side}-{level:g}" for level, *_ in chosen for side in ("lo", "hi")]
+        heading = [*panel.id_columns, *panel.time_columns, "forecast", *intervals, "model"]
+        return Forecasts(pd.DataFrame(columns=pd.Index(heading)), failed)
     _warn_on_step(forecaster, asked)
     centre, scale = _scales(forecaster, asked)
     if requests is None:
@@ -90,6 +92,7 @@ def forecast(
         asked = without_open_end(asked)
         wanted = requests(asked)
         failed = pd.concat([failed, pd.DataFrame(list(wanted.failed.items()), columns=failed.columns)])
+        failed = failed.drop_duplicates(subset=failed.columns[0])
     recent = asked.tail(forecaster.lookback)
     extended = recent.extended(wanted.times, wanted.numbers, wanted.categories)
     mean = _run(forecaster, extended, centre, scale)  # [series, H]

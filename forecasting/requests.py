@@ -131,9 +131,9 @@ def read_requests(
     times = _next_times(panel, inputs.horizon, usual)
     place = np.zeros(len(row), dtype=np.int64)
     local = panel.clock(int(rows.times.max() - panel.times.max()) + 10 * DAY)
-    for i in np.unique(series).tolist():
-        own = np.flatnonzero(series == i)
-        own = own[np.argsort(rows.times[row[own]], kind="stable")]
+    order = np.lexsort((rows.times[row], series))
+    for own in np.split(order, np.flatnonzero(np.diff(series[order])) + 1):  # the rows of one series, by time
+        i = int(series[own[0]])
         place[own] = _places(panel, i, rows.times[row[own]], times[i], panel.steps[i] or Step(usual), local, path)
     for name in rows.numbers:
         lacking = np.isnan(rows.numbers[name][row])

@@ -30,6 +30,7 @@ class SeriesAudit:
         last: Last time.
         step: Usual step, in words.
         step_seconds: Usual step.
+        span_seconds: From the first time to the last.
         regular: Share of the steps that are the usual one.
         gaps: Number of gaps.
         missing_times: Times that the step lets expect and the file lacks.
@@ -48,6 +49,7 @@ class SeriesAudit:
     last: str
     step: str
     step_seconds: float | None
+    span_seconds: float
     regular: float
     gaps: int
     missing_times: int
@@ -105,6 +107,7 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
         last=last,
         step="" if step is None else step.text(),
         step_seconds=None if step is None else step.nanoseconds / 1e9,
+        span_seconds=int(times[-1] - times[0]) / 1e9,
         regular=regular,
         gaps=gaps,
         missing_times=lacking,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from common.errors import InputError
 from forecasting.audit.clocks import find_clock
@@ -130,11 +131,16 @@ def sizes(found: FileAudit) -> tuple[int, int]:
     Raises:
         InputError: If no series has two rows.
     """
-    steps = [each.step_seconds for each in found.series if each.step_seconds is not None]
-    if not steps:
+    known = [each for each in found.series if each.step_seconds is not None]
+    if not known:
         raise InputError("no series has a step, so that nothing can be forecast", where=found.path)
+    if "resample" in found.data:
+        step = pd.Timedelta(found.data["resample"]).total_seconds()
+        lengths = [each.span_seconds / step for each in known]
+    else:
+        step = float(np.median([each.step_seconds or 0.0 for each in known]))
+        lengths = [each.rows + each.missing_times for each in known]
     day = 86_400.0
-    step = 86_400.0 if found.data.get("resample") == "1d" else float(np.median(steps))
     if step < day:
         horizon, lookback = min(48, max(1, round(day / step))), min(336, max(16, round(7 * day / step)))
     elif step < 6 * day:
@@ -145,9 +151,5 @@ def sizes(found: FileAudit) -> tuple[int, int]:
         horizon, lookback = 12, 36
     else:
         horizon, lookback = 4, 12
-    rows = np.array([each.rows + each.missing_times for each in found.series if each.step_seconds is not None])
-    if found.data.get("resample") == "1d":
-        rows = rows * 0 + int(np.median([len(str(each.rows)) for each in found.series]) or 1) * 100
-    usual = float(np.quantile(rows, 0.75))
-    horizon = max(1, min(horizon, math.floor(0.15 * usual)))
-    return max(1, min(lookback, math.floor(0.35 * usual))), horizon
+    usual = float(np.quantile(lengths, 0.75))  # the shorter ones are forecast by what is learned from the longer ones
+    return max(1, min(lookback, math.floor(0.35 * usual))), max(1, min(horizon, math.floor(0.15 * usual)))
