@@ -126,8 +126,8 @@ def test_keys_of_another_width():
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("rows", [3, 24])  # of so many, local has one block or several
 def test_dropout_drops_weights_in_training_alone(mechanism, rows, causal):
-    if causal and mechanism in ("prototype", "window2d"):
-        pytest.skip("not causal")
+    if (causal and mechanism in ("prototype", "window2d")) or (rows > 3 and mechanism != "local"):
+        pytest.skip("not causal, or one case is enough")
     grid = {"window2d": {"grid": (rows, 25)}}.get(mechanism, {})
     module = make(mechanism, dropout=0.5)
     tokens = torch.randn(1, 25 * rows, 16)
