@@ -11,16 +11,23 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.clock import DAY, check_zone, moments
+from forecasting.series.clock import check_zone, moments
 from forecasting.series.columns import Coded, Columns, load_columns
 from forecasting.series.panel import Panel, fill_grids, find_steps
-from forecasting.series.steps import local_moments
-from forecasting.series.style import UNREAD, write_times
+from forecasting.series.style import UNREAD
 from forecasting.series.tables import Source, numbers_of, open_source, scan
+from forecasting.series.tidy import (
+    Duplicates,
+    How,
+    by_series,
+    count,
+    melted,
+    resampled,
+    with_static,
+    without_duplicates,
+)  # fmt: skip
 
 Layout = Literal["long", "wide"]
-Duplicates = Literal["error", "mean", "last"]
-How = Literal["mean", "sum", "last"]
 
 
 def read_panel(
@@ -122,18 +129,21 @@ def read_panel(
         categories={name: columns.text[name] for name in taken if name in categorical},
     )
     if layout == "long":
-        panel = _by_series(panel, codes, notes)
+        panel = by_series(panel, codes, notes)
     else:
-        panel = _melted(panel, [columns.numbers[name] for name in values], notes)
+        panel = melted(panel, [columns.numbers[name] for name in values], notes)
     del columns, codes, moment
     if resample is not None:
-        panel = _resampled(panel, resample, how, notes)
-    panel = _without_duplicates(panel, duplicates, path, notes)
+        panel = resampled(panel, resample, how, notes)
+    share = len(names) if layout == "wide" else 1  # series that a row of the file holds a value of
+    panel = without_duplicates(panel, duplicates, path, notes, share=share)
     panel = replace(panel, steps=find_steps(panel.times, panel.starts, panel.clock()))
     panel, filled = fill_grids(panel)
     if filled:
-        notes.append(f"{_count(filled, 'time')} missing between the first and the last of regular series: kept as gaps")
-    return _with_static(replace(panel, notes=tuple(notes)), [covariates[name] for name in static], path)
+        notes.append(
+            f"{count(filled // share, 'time')} missing between the first and the last of regular series: kept as gaps"
+        )
+    return with_static(replace(panel, notes=tuple(notes)), [covariates[name] for name in static], path)
 
 
 @dataclass(frozen=True)
@@ -214,10 +224,6 @@ def read_rows(
     )
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def _channels(source: Source, stated: Sequence[str] | None, taken: set[str]) -> tuple[str, ...]:
     """Columns of a wide file that are series."""
     if stated is not None:
@@ -259,7 +265,7 @@ def _dialect_notes(source: Source) -> list[str]:
         grouped = f", thousands by {dialect.thousands!r}" if dialect.thousands else ""
         notes.append(f"the decimal mark is {dialect.decimal!r}{grouped}")
     if dialect.skip > 1:
-        notes.append(f"{_count(dialect.skip - 1, 'line')} before the heading passed over")
+        notes.append(f"{count(dialect.skip - 1, 'line')} before the heading passed over")
     return notes
 
 
@@ -274,7 +280,7 @@ def _without_blank_rows(columns: Columns, notes: list[str]) -> tuple[Columns, np
         blank &= column.codes < 0
     rows = np.flatnonzero(~blank)
     if blank.any():
-        notes.append(f"{_count(int(blank.sum()), 'row')} without any entry passed over")
+        notes.append(f"{count(int(blank.sum()), 'row')} without any entry passed over")
     return (
         Columns(
             text={name: column._replace(codes=column.codes[rows]) for name, column in columns.text.items()},
@@ -364,155 +370,14 @@ def _moments(
         stamp = pd.Timestamp(int(columns.times[row]))
         raise InputError(
             f"the time {stamp} does not exist in {zone}, where the clock is put forward "
-            f"({_count(int(found.gap.sum()), 'such row')})",
+            f"({count(int(found.gap.sum()), 'such row')})",
             where=_place(source, rows, row),
             remedy="if the clock of the file is never changed, state its offset, as in data.timezone: UTC+01:00",
         )
     if found.fold.any():
         notes.append(
-            f"{_count(int(found.fold.sum()), 'row')} in the hour that {zone} shows twice: told apart by their order"
+            f"{count(int(found.fold.sum()), 'row')} in the hour that {zone} shows twice: told apart by their order"
         )
     if found.once.any():
         notes.append(f"{int(found.once.sum()):,} of them stand once only: taken for the first")
     return found.times
-
-
-def _by_series(panel: Panel, codes: np.ndarray, notes: list[str]) -> Panel:
-    """Bring the rows of a long file into the order of their series and times."""
-    series_down = codes[1:] < codes[:-1]
-    back = (panel.times[1:] < panel.times[:-1]) & (codes[1:] == codes[:-1])
-    if series_down.any() or back.any():
-        order = np.lexsort((panel.times, codes))  # stable, so that "last" is the last row of the file
-        if back.any():
-            notes.append(_order_note(back, int((codes[1:] == codes[:-1]).sum())))
-        panel, codes = panel.taking(order), codes[order]
-    starts = np.searchsorted(codes, np.arange(len(panel.ids) + 1)).astype(np.int64)
-    return replace(panel, starts=starts)
-
-
-def _order_note(back: np.ndarray, steps: int) -> str:
-    if back.sum() == steps:
-        return "the newest rows come first: sorted by time"
-    return f"{_count(int(back.sum()), 'row')} earlier than the row before: sorted by time"
-
-
-def _melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel:
-    """Rows of a wide file, series after series, each in the order of time."""
-    order = slice(None)
-    back = panel.times[1:] < panel.times[:-1]
-    if back.any():
-        notes.append(_order_note(back, len(back)))
-        order = np.argsort(panel.times, kind="stable")
-    count, rows = len(channels), len(panel.times)
-    return replace(
-        panel,
-        starts=np.arange(count + 1, dtype=np.int64) * rows,
-        times=np.tile(panel.times[order], count),
-        values=np.concatenate([channel[order] for channel in channels]),
-        numbers={name: np.tile(column[order], count) for name, column in panel.numbers.items()},
-        categories={
-            name: Coded(np.tile(column.codes[order], count), column.texts) for name, column in panel.categories.items()
-        },
-    )
-
-
-def _resampled(panel: Panel, step: str, how: How, notes: list[str]) -> Panel:
-    """Bring all rows to the beginning of the step they fall into, and one value of those there."""
-    try:
-        length = pd.Timedelta(step).value
-    except ValueError:
-        length = 0
-    if length <= 0:
-        raise InputError(f"{step!r} is not a length of time", where="data.resample", remedy="such as 30min, 1h or 1d")
-    local = panel.clock(DAY)
-    wall = local.local(panel.times)
-    panel = replace(panel, times=local_moments(wall - wall % length, local))
-    before = len(panel.times)
-    panel = _merged(panel, _repeats(panel), how)
-    notes.append(f"{_count(before, 'row')} resampled to {_count(len(panel.times), 'step')} of {step} by {how}")
-    return panel
-
-
-def _repeats(panel: Panel) -> np.ndarray:
-    """Which rows have the time and series of the row after them, boolean ``[rows - 1]``."""
-    same = panel.times[1:] == panel.times[:-1]
-    same[panel.starts[1:-1] - 1] = False
-    return same
-
-
-def _without_duplicates(panel: Panel, duplicates: Duplicates, path: Path, notes: list[str]) -> Panel:
-    same = _repeats(panel)
-    panel = replace(panel, repeats=np.add.reduceat(np.append(same, False), panel.starts[:-1]).astype(np.int64))
-    if not same.any():
-        return panel
-    total = int(same.sum())
-    if duplicates == "error":
-        row = int(same.argmax())
-        series = panel.ids[int(np.searchsorted(panel.starts, row, side="right")) - 1]
-        stamp = write_times(panel.times[row : row + 1], panel.style)[0]
-        raise InputError(
-            f"series {series!r} has the time {stamp} twice ({_count(total, 'such row')} in all)",
-            where=path,
-            remedy="data.duplicates: mean or last, or correct the file",
-        )
-    notes.append(f"{_count(total, 'row')} with a time that stands already: kept by {duplicates}")
-    return _merged(panel, same, duplicates)
-
-
-def _merged(panel: Panel, same: np.ndarray, how: How) -> Panel:
-    """One row for each run of rows with one series and time."""
-    last = np.append(~same, True)
-    kept = np.flatnonzero(last)
-    starts = np.concatenate([[0], np.cumsum(last)])[panel.starts]
-    merged = replace(panel.taking(kept), starts=starts)
-    if how == "last":
-        return merged
-    group = np.concatenate([[0], np.cumsum(~same)])
-
-    def together(column: np.ndarray) -> np.ndarray:
-        observed = ~np.isnan(column)
-        number = np.bincount(group, weights=observed)
-        total = np.bincount(group, weights=np.where(observed, column, 0.0))
-        value = total / np.maximum(number, 1) if how == "mean" else total
-        return np.where(number > 0, value, np.nan).astype(column.dtype)
-
-    return replace(
-        merged,
-        values=together(panel.values),
-        numbers={name: together(column) for name, column in panel.numbers.items()},
-    )
-
-
-def _with_static(panel: Panel, names: list[str], path: Path) -> Panel:
-    """Take covariates that are the same all along a series from its rows."""
-    group = np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
-    numbers, categories = dict(panel.numbers), dict(panel.categories)
-    static_numbers, static_categories = {}, {}
-    for name in names:
-        if name in numbers:
-            column = numbers.pop(name)
-            there = ~np.isnan(column)
-            value = np.full(len(panel.ids), np.nan, dtype=np.float32)
-        else:
-            column = categories.pop(name).codes
-            there = column >= 0
-            value = np.full(len(panel.ids), -1, dtype=np.int32)
-        value[group[there]] = column[there]
-        changes = there & (column != value[group])
-        if changes.any():
-            raise InputError(
-                f"column {name!r} changes within series {panel.ids[group[int(changes.argmax())]]!r}",
-                where=path,
-                remedy="list it under data.past or data.future, not data.static",
-            )
-        if name in panel.numbers:
-            static_numbers[name] = value
-        else:
-            static_categories[name] = Coded(value, panel.categories[name].texts)
-    return replace(
-        panel,
-        numbers=numbers,
-        categories=categories,
-        static_numbers=static_numbers,
-        static_categories=static_categories,
-    )
