@@ -37,8 +37,8 @@ windows = Windows(rows, *found, lookback=168, horizon=24, batch_size=256, shuffl
 assert len(panel.values) == count
 """
 FRAME = """
-import json, resource, sys, time
-path, count = sys.argv[1], int(sys.argv[2])
+import json, pathlib, resource, sys, time
+path, count = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 start = {{}}
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

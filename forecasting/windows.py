@@ -13,6 +13,7 @@ from forecasting.covariates import Covariate, row_features, static_features
 from forecasting.encodings import Calendar, cycle_phases
 from forecasting.series.panel import Panel
 
+CHUNK = 1 << 20  # times whose phases are worked out at once
 MOST_SHUFFLED = 1 << 22
 """Windows up to which a pass goes over each of them once, in random order; of more, windows are drawn at random."""
 
@@ -81,15 +82,29 @@ class Rows:
         usual = int(np.median(known)) if known else 1
         self.step = torch.tensor([usual if step is None else step.nanoseconds for step in panel.steps])
         self.regular = torch.tensor([step is not None and step.regular for step in panel.steps])
+        self._grid = self._common_grid(panel)
         self._by_row = [each for each in covariates if each.role != "static"]
         numbers, codes = row_features(panel, self._by_row)
         self._numbers, self._codes = torch.from_numpy(numbers), torch.from_numpy(codes)
         self._static = torch.from_numpy(static_features(panel, [each for each in covariates if each.role == "static"]))
 
-    @property
-    def observed(self) -> Tensor:
-        """Which rows hold a value, boolean ``[rows]``."""
-        return ~self.values.isnan()
+    def _common_grid(self, panel: Panel) -> tuple[int, int, Tensor] | None:
+        """First time, step and phases of a grid of equal steps that all series stand on; None if there is none.
+
+        Of such series, the usual case, windows are runs of rows in two tables, which are copied as a whole.
+        """
+        steps = set(panel.steps)
+        step = next(iter(steps)) if len(steps) == 1 else None
+        if step is None or not step.regular or step.kind in ("months", "business"):
+            return None
+        if step.kind == "local" and len(panel.clock().starts) > 1:
+            return None
+        first, last = int(panel.times.min()), int(panel.times.max())
+        count = (last - first) // step.nanoseconds + 1
+        if count > 2 * len(panel.times) or ((panel.times[panel.starts[:-1]] - first) % step.nanoseconds).any():
+            return None
+        times = first + step.nanoseconds * torch.arange(count)
+        return first, step.nanoseconds, torch.cat([self.phases(part) for part in times.split(CHUNK)])
 
     def phases(self, times: Tensor) -> Tensor:
         """Phases of the calendar and of the periods, ``[..., 3 + K]``."""
@@ -114,6 +129,8 @@ class Rows:
         Returns:
             The batch.
         """
+        if self._grid is not None and bool((origins - lookback >= self.starts[series]).all()):
+            return self._gather_runs(series, origins, lookback, horizon, *self._grid)
         rows = origins[:, None] + torch.arange(-lookback, horizon)  # [B, L + H]
         first = self.starts.index_select(0, series)[:, None]
         inside = rows >= first
@@ -128,18 +145,44 @@ class Rows:
             inside &= near | self.regular[series][:, None]
         observed = inside & ~values.isnan()
         values = torch.where(observed, values, 0.0)
-        phases = self.phases(times)
-        covariates, future_covariates = self._covariates(series, rows, inside, lookback)
+        covariates = self._covariates(series, rows, inside, lookback)
+        return self._batch(series, values, observed, steps, self.phases(times), covariates, lookback)
+
+    def _gather_runs(
+        self, series: Tensor, origins: Tensor, lookback: int, horizon: int, first: int, step: int, phases: Tensor
+    ) -> Batch:
+        """As :meth:`gather`, for whole windows of series that stand on one grid."""
+        begin, length = origins - lookback, lookback + horizon
+        values = self.values.unfold(0, length, 1).index_select(0, begin)  # [rows - T + 1, T], a view -> [B, T]
+        observed = ~values.isnan()
+        values.nan_to_num_(0.0)
+        runs = phases.as_strided((len(phases) - length + 1, length, phases.shape[1]), (*phases.stride()[:1] * 2, 1))
+        place = (self.times.index_select(0, begin) - first) // step
+        steps = torch.arange(1 - lookback, horizon + 1, dtype=torch.float32).expand(len(origins), -1)
+        rows = begin[:, None] + torch.arange(length) if self._by_row else observed  # of which the shape is needed
+        covariates = self._covariates(series, rows, torch.ones_like(observed), lookback)
+        return self._batch(series, values, observed, steps, runs.index_select(0, place), covariates, lookback)
+
+    def _batch(
+        self,
+        series: Tensor,
+        values: Tensor,
+        observed: Tensor,
+        steps: Tensor,
+        phases: Tensor,
+        covariates: tuple[Tensor, Tensor],
+        lookback: int,
+    ) -> Batch:
         past, future = slice(None, lookback), slice(lookback, None)
         return Batch(
             values=values[:, past],
             observed=observed[:, past],
             steps=steps[:, past],
             phases=phases[:, past],
-            covariates=covariates,
+            covariates=covariates[0],
             future_steps=steps[:, future],
             future_phases=phases[:, future],
-            future_covariates=future_covariates,
+            future_covariates=covariates[1],
             target=values[:, future],
             target_observed=observed[:, future],
             series=series,

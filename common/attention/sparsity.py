@@ -112,8 +112,6 @@ def choose_causal(
     place = torch.arange(start, queries, device=query.device) + offset
     wanted = (factor * (place + 1).double().log()).ceil().clamp(min=1)
     chosen = (_earlier_and_larger(measure) < wanted) & ((measure > LEAST) | (place < wanted))
-    if real is not None:
-        chosen &= real[:, None, start:]
     choices: list[Choice] = []
     for place, begin, end in blocks:
         here = chosen[..., begin - offset - start : end - offset - start]

@@ -95,35 +95,52 @@ def _load(
     plain_times: bool,
     plain: bool,
 ) -> Columns:
-    codes: dict[str, list[np.ndarray]] = {name: [] for name in text}
+    codes = {name: _Growing(np.int32) for name in text}
     known: dict[str, dict[str, int]] = {name: {} for name in text}
-    values: dict[str, list[np.ndarray]] = {name: [] for name in numbers}
-    times: list[np.ndarray] = []
+    values = {name: _Growing(np.float64) for name in numbers}
+    times = _Growing(np.int64)
     as_text: list[str] = [*text, *(() if plain_times else time), *(() if plain else numbers)]
-    rows = 0
     for block in scan(
         source, text=as_text, numbers=numbers if plain else (), times=time if plain_times else (), missing=missing
     ):
+        rows = times.length
         for name in text:
             codes[name].append(_renumber(block[name], known[name]))
         for name in numbers:
             values[name].append(_floats(block[name]) if plain else _from_text(block[name], name, source, rows, missing))
         if plain_times:
-            column = block[time[0]]
-            times.append(_fill_nulls(column))
+            times.append(_fill_nulls(block[time[0]]))
         else:
             times.append(_times([block[name] for name in time], style, source, rows))
-        rows += len(times[-1])
     return Columns(
-        text={name: Coded(_joined(codes.pop(name), np.int32), list(known[name])) for name in text},
-        numbers={name: _joined(values.pop(name), np.float64) for name in numbers},
-        times=_joined(times, np.int64),
+        text={name: Coded(column.array(), list(known[name])) for name, column in codes.items()},
+        numbers={name: column.array() for name, column in values.items()},
+        times=times.array(),
         style=style,
     )
 
 
-def _joined(parts: list[np.ndarray], kind: type) -> np.ndarray:
-    return np.concatenate(parts) if parts else np.zeros(0, dtype=kind)
+class _Growing:
+    """An array that parts are appended to, without a second copy of all of it at the end.
+
+    Room is asked for in plenty, as memory that nothing was written to costs nothing.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self.length = 0
+        self._room = np.empty(1 << 24, dtype=kind)
+
+    def append(self, part: np.ndarray) -> None:
+        end = self.length + len(part)
+        if end > len(self._room):
+            larger = np.empty(max(end, 4 * len(self._room)), dtype=self._room.dtype)
+            larger[: self.length] = self._room[: self.length]
+            self._room = larger
+        self._room[self.length : end] = part
+        self.length = end
+
+    def array(self) -> np.ndarray:
+        return self._room[: self.length]
 
 
 def _renumber(column: pa.Array, known: dict[str, int]) -> np.ndarray:

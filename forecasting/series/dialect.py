@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from common.errors import InputError
 
-SAMPLE = 1 << 18  # bytes that a file is judged by
+SAMPLE = 1 << 16  # bytes that a file is judged by
 SEPARATORS = (";", "\t", "|", ",")  # in a tie the comma comes last: it may be a decimal mark
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),

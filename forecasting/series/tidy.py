@@ -34,7 +34,8 @@ def by_series(panel: Panel, codes: np.ndarray, notes: list[str]) -> Panel:
         if back.any():
             notes.append(_order_note(back, int((codes[1:] == codes[:-1]).sum())))
         panel, codes = panel.taking(order), codes[order]
-    starts = np.searchsorted(codes, np.arange(len(panel.ids) + 1)).astype(np.int64)
+    # In the type of the codes, which would be copied into another otherwise.
+    starts = np.searchsorted(codes, np.arange(len(panel.ids) + 1, dtype=codes.dtype)).astype(np.int64)
     return replace(panel, starts=starts)
 
 

@@ -1,6 +1,7 @@
 """Encodings against their formulas."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import torch
 
 from forecasting.encodings import Calendar, cycle_index, cycle_phases, future_features, history_features, waves
 from forecasting.series.clock import DAY, clock
+from forecasting.series.steps import Step
 from forecasting.windows import Rows
 
 
@@ -21,13 +23,13 @@ def test_calendar_is_sine_and_cosine_of_each_phase():
 def test_features_of_rows_with_a_hole_and_a_missing_value(make_panel):
     panel = make_panel([5.0, np.nan, 7.0, 8.0, 9.0, 10.0])
     panel.times[2:] += 3 * 3600 * 10**9  # three hours more before row 2
-    assert panel.steps[0].regular  # as it was made, so that no row counts as too far away
+    panel = replace(panel, steps=(Step(3600 * 10**9),))
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
-    batch = rows.gather(torch.tensor([0]), torch.tensor([4]), lookback=4, horizon=2)
+    batch = rows.gather(torch.tensor([0]), torch.tensor([4]), lookback=7, horizon=2)
     history = history_features(batch, batch.values)[0]
-    assert history[:, 0].tolist() == [5, 0, 7, 8]
-    assert history[:, 1].tolist() == [1, 0, 1, 1]
-    np.testing.assert_allclose(history[:, 2], np.log1p([0, 1, 4, 1]), rtol=1e-6)
+    assert history[:, 0].tolist() == [0, 0, 0, 5, 0, 7, 8]  # three rows come before the first
+    assert history[:, 1].tolist() == [0, 0, 0, 1, 0, 1, 1]
+    np.testing.assert_allclose(history[3:, 2], np.log1p([0, 1, 4, 1]), rtol=1e-6)
     assert torch.equal(history[:, 3:], waves(batch.phases)[0])
     future = future_features(batch)[0]
     np.testing.assert_allclose(future[:, 0], np.log1p([1, 2]), rtol=1e-6)

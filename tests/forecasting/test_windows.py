@@ -58,7 +58,7 @@ def test_batches_hold_what_a_loop_would_collect(make_panel, lengths, lookback, h
 def test_steps_are_elapsed_time_and_phases_belong_to_their_rows(make_panel):
     panel = make_panel(np.arange(6.0))
     panel.times[3:] += 2 * 3600 * 10**9  # a hole of two hours before row 3
-    panel = replace(panel, steps=(replace(panel.steps[0], regular=True),))  # so that no row counts as too far away
+    panel = replace(panel, steps=(Step(3600 * 10**9),))
     batch = Rows(panel, centre=np.zeros(1), scale=np.ones(1)).gather(
         torch.tensor([0]), torch.tensor([4]), lookback=3, horizon=2
     )
@@ -226,3 +226,36 @@ def test_covariates_are_learned_from_training_rows_alone(make_panel):
     assert found[0] == Covariate("wind", "past", centre=2.0, scale=1.0)
     assert found[1] == Covariate("sky", "past", categories=("clear", "grey"))
     assert found[2] == Covariate("flat", "future", centre=7.0, scale=7.0)
+
+
+@given(
+    lengths=st.lists(st.integers(12, 40), min_size=1, max_size=4), offset=st.integers(0, 30),
+    lookback=st.integers(1, 9), horizon=st.integers(1, 4), zone=st.sampled_from(["UTC", "Europe/Berlin"]),
+)  # fmt: skip
+@settings(max_examples=40, deadline=None)
+def test_runs_of_rows_are_what_is_gathered_row_by_row(make_panel, lengths, offset, lookback, horizon, zone):
+    """Series on one grid take a shorter way, whose batches are the same to the last bit."""
+    generator = np.random.default_rng(sum(lengths))
+    hour = 3600 * 10**9
+    series = [np.where(generator.random(n) < 0.2, np.nan, generator.standard_normal(n)) for n in lengths]
+    panel = make_panel(*series, zone=zone, start=int(np.datetime64("2024-03-30T20:00", "ns").astype(np.int64)))
+    panel.times[panel.starts[-2] :] += offset * hour  # the last series begins elsewhere on the grid
+    panel = replace(
+        panel,
+        numbers={"wind": generator.standard_normal(len(panel.times)).astype(np.float32)},
+        static_numbers={"size": np.arange(len(lengths), dtype=np.float32)},
+    )
+    covariates = (Covariate("wind", "future"), Covariate("size", "static"))
+    options = {"centre": np.zeros(len(lengths)), "scale": np.ones(len(lengths)), "covariates": covariates}
+    rows = Rows(panel, **options, periods=(int(12.42 * hour),))
+    assert rows._grid is not None
+    low, count = origins_within(
+        panel, panel.starts[:-1] + lookback, panel.starts[1:], lookback=lookback, horizon=horizon
+    )
+    fast = list(Windows(rows, low, count, lookback=lookback, horizon=horizon, batch_size=7))
+    rows._grid = None
+    slow = list(Windows(rows, low, count, lookback=lookback, horizon=horizon, batch_size=7))
+    assert len(fast) == len(slow) > 0
+    for one, other in zip(fast, slow, strict=True):
+        for name, tensor in one._asdict().items():
+            assert torch.equal(tensor, getattr(other, name)), name

@@ -375,3 +375,20 @@ def test_dropout_of_probsparse_is_applied(causal):
     plain = probsparse(query, key, value, causal=causal, factor=1.0)
     changed = (dropped - plain).abs().amax(-1) > 1e-5
     assert 0 < changed.sum() < changed.numel() / 2  # the chosen rows, and no others
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_padding_before_the_beginning_takes_no_part_in_the_choice(causal, training):
+    query, key, value = parts(2, 6, 2, 120, 120)
+    real = torch.ones(2, 120, dtype=torch.bool)
+    real[0, :70] = False
+    options = {"mask": real[:, None, None], "query_padding_mask": real, "causal": causal, "factor": 1.0}
+    torch.manual_seed(0)
+    before = probsparse(query, key, value, training=training, **options)
+    query[0, :, :70] *= 50  # padded queries that would be the most telling, and padded keys that would make others so
+    key[0, :, :70] *= 50
+    torch.manual_seed(0)
+    after = probsparse(query, key, value, training=training, **options)
+    assert torch.equal(before[0, :, 70:], after[0, :, 70:])
+    assert torch.equal(before[1], after[1])
