@@ -88,8 +88,8 @@ class Rows:
         self._numbers, self._codes = torch.from_numpy(numbers), torch.from_numpy(codes)
         self._static = torch.from_numpy(static_features(panel, [each for each in covariates if each.role == "static"]))
 
-    def _common_grid(self, panel: Panel) -> tuple[int, int, Tensor] | None:
-        """First time, step and phases of a grid of equal steps that all series stand on; None if there is none.
+    def _common_grid(self, panel: Panel) -> tuple[Tensor, Tensor] | None:
+        """Phases of a grid of equal steps that all series stand on, and how far rows are from their place on it.
 
         Of such series, the usual case, windows are runs of rows in two tables, which are copied as a whole.
         """
@@ -101,10 +101,12 @@ class Rows:
             return None
         first, last = int(panel.times.min()), int(panel.times.max())
         count = (last - first) // step.nanoseconds + 1
-        if count > 2 * len(panel.times) or ((panel.times[panel.starts[:-1]] - first) % step.nanoseconds).any():
+        place, off = np.divmod(panel.times[panel.starts[:-1]] - first, step.nanoseconds)
+        if count > 2 * len(panel.times) or off.any():
             return None
         times = first + step.nanoseconds * torch.arange(count)
-        return first, step.nanoseconds, torch.cat([self.phases(part) for part in times.split(CHUNK)])
+        phases = torch.cat([self.phases(part) for part in times.split(CHUNK)])
+        return phases, torch.from_numpy(place - panel.starts[:-1])
 
     def phases(self, times: Tensor) -> Tensor:
         """Phases of the calendar and of the periods, ``[..., 3 + K]``."""
@@ -113,7 +115,9 @@ class Rows:
             return calendar
         return torch.cat((calendar, cycle_phases(times, self.periods)), dim=-1)
 
-    def gather(self, series: Tensor, origins: Tensor, *, lookback: int, horizon: int) -> Batch:
+    def gather(
+        self, series: Tensor, origins: Tensor, *, lookback: int, horizon: int, whole: bool | None = None
+    ) -> Batch:
         """Gather windows.
 
         A window is cut over real times: of a series without a regular step it holds the rows that lie within
@@ -125,11 +129,14 @@ class Rows:
             origins: ``[B]``, row of the first requested time.
             lookback: Rows before the origin; those before the series' first row count as missing.
             horizon: Rows from the origin on.
+            whole: Whether all rows of all lookbacks are rows of their series; None to find out.
 
         Returns:
             The batch.
         """
-        if self._grid is not None and bool((origins - lookback >= self.starts[series]).all()):
+        if whole is None:
+            whole = bool((origins - lookback >= self.starts[series]).all())
+        if self._grid is not None and whole:
             return self._gather_runs(series, origins, lookback, horizon, *self._grid)
         rows = origins[:, None] + torch.arange(-lookback, horizon)  # [B, L + H]
         first = self.starts.index_select(0, series)[:, None]
@@ -149,7 +156,7 @@ class Rows:
         return self._batch(series, values, observed, steps, self.phases(times), covariates, lookback)
 
     def _gather_runs(
-        self, series: Tensor, origins: Tensor, lookback: int, horizon: int, first: int, step: int, phases: Tensor
+        self, series: Tensor, origins: Tensor, lookback: int, horizon: int, phases: Tensor, shift: Tensor
     ) -> Batch:
         """As :meth:`gather`, for whole windows of series that stand on one grid."""
         begin, length = origins - lookback, lookback + horizon
@@ -157,10 +164,12 @@ class Rows:
         observed = ~values.isnan()
         values.nan_to_num_(0.0)
         runs = phases.as_strided((len(phases) - length + 1, length, phases.shape[1]), (*phases.stride()[:1] * 2, 1))
-        place = (self.times.index_select(0, begin) - first) // step
+        place = begin + shift.index_select(0, series)
         steps = torch.arange(1 - lookback, horizon + 1, dtype=torch.float32).expand(len(origins), -1)
-        rows = begin[:, None] + torch.arange(length) if self._by_row else observed  # of which the shape is needed
-        covariates = self._covariates(series, rows, torch.ones_like(observed), lookback)
+        covariates = values.new_empty(len(origins), lookback, 0), values.new_empty(len(origins), horizon, 0)
+        if self._by_row or self._static.shape[1]:
+            rows = begin[:, None] + torch.arange(length)
+            covariates = self._covariates(series, rows, torch.ones_like(observed), lookback)
         return self._batch(series, values, observed, steps, runs.index_select(0, place), covariates, lookback)
 
     def _batch(
@@ -250,6 +259,7 @@ class Windows:
         self.total = -(-int(self._before[-1]) // every)
         self.every = every
         self.lookback, self.horizon, self.batch_size = lookback, horizon, batch_size
+        self._whole = bool((self.first - lookback >= rows.starts[:-1])[self.count > 0].all())
         self._generator = None if shuffle_seed is None else torch.Generator().manual_seed(shuffle_seed)
 
     def __len__(self) -> int:
@@ -267,7 +277,7 @@ class Windows:
                 chosen = torch.randint(self.total, (stop - start,), generator=self._generator)
             else:
                 chosen = torch.arange(start, stop)
-            yield self.rows.gather(*self.place(chosen), lookback=self.lookback, horizon=self.horizon)
+            yield self.rows.gather(*self.place(chosen), lookback=self.lookback, horizon=self.horizon, whole=self._whole)
 
     def place(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Series and origin of windows by their number, ``int64 [N]`` each."""

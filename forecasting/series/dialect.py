@@ -44,6 +44,7 @@ class Dialect:
         decimal: ``.`` or ``,``.
         thousands: What groups digits by three, or None.
         skip: Lines before the first row: what precedes the heading, and the heading.
+        multiline: Whether texts may hold line breaks.
         columns: Names from the heading, without surrounding blanks. A column without a name is called
             ``column 3`` after its place, and of two equal names the second is ``name.1``.
     """
@@ -53,6 +54,7 @@ class Dialect:
     decimal: str
     thousands: str | None
     skip: int
+    multiline: bool
     columns: tuple[str, ...]
 
 
@@ -132,7 +134,7 @@ def find_dialect(
     found, thousands = _decimal(rows, path, decimal)
     return Dialect(
         encoding=encoding, separator=separator, decimal=found, thousands=thousands, skip=line,
-        columns=_names(heading),
+        multiline=any("\n" in field for fields in rows for field in fields), columns=_names(heading),
     )  # fmt: skip
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pandas as pd
@@ -20,7 +22,9 @@ MISSING = (
     "1.#QNAN", "-1.#IND", "-1.#QNAN",
 )  # fmt: skip
 """How people and programs write a missing number."""
-BLOCK = 1 << 22  # bytes of CSV that are parsed at a time
+PART = 1 << 24  # bytes of CSV that are read at a time
+LINE = 1 << 12  # a part with more bytes than that is not blank
+BLOCK = 1 << 20  # bytes of them that a core parses at a time
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -165,34 +169,60 @@ def _scan_csv(
         **dict.fromkeys(numbers, pa.float64()),
         **dict.fromkeys(times, pa.timestamp("ns")),
     }
+    options = {
+        "read_options": csv.ReadOptions(block_size=BLOCK, column_names=list(dialect.columns)),
+        "parse_options": csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=dialect.multiline),
+        "convert_options": csv.ConvertOptions(
+            include_columns=wanted,
+            column_types=types,
+            null_values=[*MISSING, *missing],
+            strings_can_be_null=False,  # a series may be called NA
+            decimal_point=dialect.decimal,
+        ),
+    }
     with open_file(source.path) as file:
         try:
-            reader = csv.open_csv(
-                pa.PythonFile(file, mode="r"),
-                read_options=csv.ReadOptions(
-                    block_size=BLOCK,
-                    skip_rows=dialect.skip,
-                    column_names=list(dialect.columns),
-                    encoding="utf-8" if dialect.encoding == "utf-8-sig" else dialect.encoding,
-                ),
-                parse_options=csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=False),
-                convert_options=csv.ConvertOptions(
-                    include_columns=wanted,
-                    column_types=types,
-                    null_values=[*MISSING, *missing],
-                    strings_can_be_null=False,  # a series may be called NA
-                    decimal_point=dialect.decimal,
-                ),
-            )
-            for batch in reader:
-                yield dict(zip(wanted, batch.columns, strict=True))
+            for part in _parts(file, dialect):
+                for batch in csv.read_csv(pa.BufferReader(pa.py_buffer(part)), **options).to_batches():
+                    yield dict(zip(wanted, batch.columns, strict=True))
+        except UnicodeDecodeError as error:
+            raise _encoding_error(source, dialect) from error
         except pa.ArrowInvalid as error:
             detail = " ".join(str(error).split())
+            if "invalid utf8" in detail.lower():
+                raise _encoding_error(source, dialect) from error
             if "conversion error" in detail.lower():
                 raise NotANumber from error
-            if "empty csv" in detail.lower():
-                return
             raise _named(source, dialect, detail) from error
+
+
+def _parts(file: IO[bytes], dialect: Dialect) -> Iterator[memoryview]:
+    """The rows of a file in UTF-8, whole rows at a time, some megabytes each, which all cores then parse at once."""
+    plain = dialect.encoding in ("utf-8", "utf-8-sig")
+    decoder = codecs.getincrementaldecoder(dialect.encoding)()
+    rest, skip = b"", dialect.skip
+    while raw := file.read(PART):
+        part = rest + (raw if plain else decoder.decode(raw).encode())
+        begin = 0
+        while skip and (end := part.find(b"\n", begin) + 1):
+            begin, skip = end, skip - 1
+        end = part.rfind(b"\n") + 1
+        # A line break between quotes ends no row.
+        if skip or end <= begin or (dialect.multiline and part.count(b'"', begin, end) % 2):
+            rest = part[begin:]
+            continue
+        rest = part[end:]
+        if end - begin > LINE or part[begin:end].strip():
+            yield memoryview(part)[begin:end]  # copied neither here nor by pyarrow
+    if not skip and rest.strip():
+        yield memoryview(rest)
+
+
+def _encoding_error(source: Source, dialect: Dialect) -> InputError:
+    return InputError(
+        f"not all of it is text in the encoding {dialect.encoding!r}", where=source.path,
+        remedy="state data.encoding, such as cp1252",
+    )  # fmt: skip
 
 
 def _named(source: Source, dialect: Dialect, detail: str) -> InputError:

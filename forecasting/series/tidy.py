@@ -92,9 +92,9 @@ def _repeats(panel: Panel) -> np.ndarray:
 def without_duplicates(panel: Panel, duplicates: Duplicates, path: Path, notes: list[str], *, share: int) -> Panel:
     """Merge rows of one series and time into one, by policy; ``share`` series come from each row of the file."""
     same = _repeats(panel)
-    panel = replace(panel, repeats=np.add.reduceat(np.append(same, False), panel.starts[:-1]).astype(np.int64))
     if not same.any():
-        return panel
+        return replace(panel, repeats=np.zeros(len(panel.ids), dtype=np.int64))
+    panel = replace(panel, repeats=np.add.reduceat(np.append(same, False), panel.starts[:-1]).astype(np.int64))
     total = int(same.sum()) // share
     if duplicates == "error":
         row = int(same.argmax())

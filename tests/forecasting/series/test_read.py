@@ -219,3 +219,24 @@ def test_a_slow_and_a_fast_way_read_the_same(tmp_path):
     slow = read(write(tmp_path, odd.to_csv(index=False)))
     np.testing.assert_array_equal(plain.times, slow.times)
     np.testing.assert_array_equal(plain.values, slow.values)
+
+
+def test_texts_with_line_breaks_and_parts_that_end_anywhere(tmp_path, monkeypatch):
+    monkeypatch.setattr("forecasting.series.tables.PART", 97)
+    monkeypatch.setattr("forecasting.series.tables.BLOCK", 64)
+    rows = "".join(f'2024-01-{day:02d},"rain\nand ""wind"", {day}",{day}.5\n' for day in range(1, 29))
+    panel = read(write(tmp_path, "ds,note,y\n" + rows.rstrip("\n")))
+    np.testing.assert_array_equal(panel.values, np.arange(1, 29) + 0.5)
+    for encoding in ("utf-16", "cp1252"):
+        text = "Zeit;Höhe\n" + "".join(f"2024-01-{day:02d};{day},25\n" for day in range(1, 29))
+        (tmp_path / "f.csv").write_bytes(text.encode(encoding))
+        np.testing.assert_array_equal(
+            read(tmp_path / "f.csv", time="Zeit", target="Höhe").values, np.arange(1, 29) + 0.25
+        )
+
+
+def test_letters_of_another_encoding_far_down_are_named(tmp_path):
+    text = b"ds,y,id\n" + b"".join(b"2024-01-01 %02d:%02d:00,1,a\n" % (i // 60 % 24, i % 60) for i in range(1440)) * 4
+    (tmp_path / "f.csv").write_bytes(text + "2024-02-01 00:00:00,1,é\n".encode("cp1252"))
+    with pytest.raises(InputError, match=r"not all of it is text in the encoding 'utf-8'"):
+        read(tmp_path / "f.csv", id="id", duplicates="last")
