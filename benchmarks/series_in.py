@@ -178,8 +178,8 @@ def main() -> None:
         table,
         note=f"A long CSV of {rows:,} rows and {series:,} series ({size / 1e6:,.0f} MB), read and made ready for "
         f"training, {REPEATS} processes each. Memory is the peak beyond what imports take; the numeric data are "
-        f"{numeric / 1e6:,.0f} MB, a time and a value a row. Goals: at most 2 times the time of pandas, at most 3 times "
-        "the numeric data. Pandas has two speeds here, as memory of its size is at hand or must be cleared first.",
+        f"{numeric / 1e6:,.0f} MB, a time and a value a row. Goals: at most 2 times the time of pandas, at most 3 "
+        "times the numeric data. Pandas has two speeds here, as memory of its size is at hand or must be cleared.",
         seeds=[0],
     )
     save(
