@@ -64,10 +64,10 @@ def _linear(query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None, c
 def _phi(tensor: Tensor) -> Tensor:
     """Features in float32 or wider: sums of many products overflow half precision.
 
-    Written as ``exp(x)`` below zero: ``elu(x) + 1`` loses its digits there, and is zero below -17.
+    ``elu(x) + 1``, which loses its digits below zero, as ``exp(min(x, 0)) + max(x, 0)``.
     """
     tensor = tensor.to(torch.promote_types(tensor.dtype, torch.float32))
-    return torch.where(tensor > 0, tensor + 1, tensor.clamp(max=0).exp())
+    return tensor.clamp(max=0).exp() + tensor.relu()
 
 
 def _features(key: Tensor, value: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
