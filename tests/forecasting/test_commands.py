@@ -178,7 +178,7 @@ def test_every_configuration_parses(path):
     load_config(path, ForecastConfig)
 
 
-@pytest.mark.parametrize("name", ["fit", "predict", "compare"])
+@pytest.mark.parametrize("name", ["audit", "fit", "predict", "compare"])
 def test_help_has_an_example(farview_forecast, name):
     done = farview_forecast(name, "--help")
     assert done.exit_code == 0
@@ -186,7 +186,7 @@ def test_help_has_an_example(farview_forecast, name):
 
 
 def test_the_examples_of_the_help_texts_run(farview_forecast, tmp_path, monkeypatch):
-    """fit, predict and compare as --help shows them, on the generated series, with fewer steps."""
+    """The commands as --help shows them, on the generated series, with fewer steps."""
     import shlex
 
     from datasets import get
@@ -194,12 +194,13 @@ def test_the_examples_of_the_help_texts_run(farview_forecast, tmp_path, monkeypa
     get("sine", tmp_path / "sine")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(CONFIGS.parent)
-    for name in ("fit", "predict", "compare"):
+    for name in ("audit", "fit", "predict", "compare"):
         text = farview_forecast(name, "--help").output
         line = next(line for line in text.splitlines() if line.strip().startswith(f"farview forecast {name} "))
-        few = [] if name == "predict" else ["--set", "training.steps=2"]
+        few = [] if name in ("audit", "predict") else ["--set", "training.steps=2"]
         done = farview_forecast(*shlex.split(line)[2:], *few)
         assert done.exit_code == 0, done.output
+    assert (tmp_path / "sine.yaml").exists()
     assert len(pd.read_csv(tmp_path / "forecasts.csv")) == 3 * 24
 
 
