@@ -221,12 +221,9 @@ def period_length(text: str) -> int:
     Raises:
         ValueError: If it is none.
     """
-    import pandas as pd
+    from forecasting.series.steps import length_of_time
 
-    try:
-        length = pd.Timedelta(text).value
-    except ValueError:
-        length = 0
-    if length <= 0:
+    length = length_of_time(text)
+    if length is None:
         raise ValueError(f"{text!r} is not a length of time, such as 12h25min or 3.5d")
     return length

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from common.progress import log
 from forecasting.inputs import Inputs
 from forecasting.series.clock import DAY
 from forecasting.series.columns import Coded
-from forecasting.series.panel import Panel
+from forecasting.series.panel import Panel, runs
 from forecasting.series.read import FileRows, read_rows
 from forecasting.series.steps import Step, grid, slots
 from forecasting.series.style import split_format, write_times
@@ -71,12 +71,7 @@ def read_requests(
     usual: int,
     *,
     wide: bool,
-    time_format: str | None,
-    timezone: str | None,
-    missing: Sequence[str],
-    encoding: str | None,
-    separator: str | None,
-    decimal: str | None,
+    **reading: Any,
 ) -> Requests:
     """Read the times to forecast, and what is known of them, from a file in the columns of the series' own.
 
@@ -88,12 +83,7 @@ def read_requests(
         inputs: What the model is given.
         usual: Step of a series that has none of its own, in nanoseconds.
         wide: Whether each time is asked for of all series.
-        time_format: As in :func:`forecasting.series.read.read_panel`.
-        timezone: As there.
-        missing: As there.
-        encoding: As there.
-        separator: As there.
-        decimal: As there.
+        reading: How to read it, as :func:`forecasting.series.read.read_rows` takes it.
 
     Raises:
         InputError: If a time cannot be forecast, or a value known ahead is missing.
@@ -105,12 +95,7 @@ def read_requests(
         times=panel.time_columns,
         numbers=[each.name for each in ahead if each.categories is None],
         texts=[each.name for each in ahead if each.categories is not None],
-        time_format=time_format,
-        timezone=timezone,
-        missing=missing,
-        encoding=encoding,
-        separator=separator,
-        decimal=decimal,
+        **reading,
     )
     place_of = {name: i for i, name in enumerate(panel.ids)}
     known = np.array([place_of.get(name, -1) for name in rows.names])
@@ -232,6 +217,5 @@ def without_open_end(panel: Panel) -> Panel:
     lengths = np.where(last < 0, 1, last - panel.starts[:-1] + 1)
     if (lengths == np.diff(panel.starts)).all():
         return panel
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    kept = np.arange(starts[-1]) + np.repeat(panel.starts[:-1] - starts[:-1], lengths)
+    kept, starts = runs(panel.starts[:-1], lengths)
     return replace(panel.taking(kept), starts=starts)

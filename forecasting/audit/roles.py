@@ -29,12 +29,10 @@ class Roles:
     Attributes:
         data: Keys of ``data:`` in a configuration, without the path.
         remarks: Why, and what else it could be, one sentence each.
-        rows: Rows looked at.
     """
 
     data: dict[str, Any]
     remarks: list[str] = field(default_factory=list)
-    rows: int = 0
 
 
 def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
@@ -48,7 +46,7 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
         InputError: If no column holds times.
     """
     sample = _sample(source)
-    roles = Roles(data=dict(stated), rows=len(sample))
+    roles = Roles(data=dict(stated))
     if "time" not in stated:
         roles.data["time"] = _time(source, sample)
     time = [roles.data["time"]] if isinstance(roles.data["time"], str) else list(roles.data["time"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import yaml
 
 from forecasting.audit.run import FileAudit, sizes
+from forecasting.series.clock import DAY
 
 MOST_SERIES = 25
 COLUMNS = ("series", "rows", "from", "to", "step", "regular", "gaps", "twice", "missing", "periods")
@@ -96,8 +97,7 @@ def _other_periods(found: FileAudit) -> list[str]:
     counts: dict[str, int] = {}
     for each in looked:
         for period in each.periods or ():
-            day = 86_400 * 10**9
-            harmonic = any(abs(x / period.nanoseconds - round(x / period.nanoseconds)) < 0.05 for x in (day, 7 * day))
+            harmonic = any(abs(x / period.nanoseconds - round(x / period.nanoseconds)) < 0.05 for x in (DAY, 7 * DAY))
             if period.calendar is None and not harmonic and period.power > 0.1:
                 text = f"{period.nanoseconds / 1e9:.0f}s"
                 counts[text] = counts.get(text, 0) + 1

@@ -37,7 +37,7 @@ class Clock(NamedTuple):
         return times + self.offsets[np.searchsorted(self.starts, times, side="right") - 1]
 
 
-def check_zone(zone: str, where: str = "data.timezone") -> None:
+def check_zone(zone: str) -> None:
     """Check the name of a time zone.
 
     Raises:
@@ -49,7 +49,9 @@ def check_zone(zone: str, where: str = "data.timezone") -> None:
         zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise InputError(
-            f"{zone!r} is not a time zone", where=where, remedy="an IANA name such as Europe/Berlin, or UTC+01:00"
+            f"{zone!r} is not a time zone",
+            where="data.timezone",
+            remedy="an IANA name such as Europe/Berlin, or UTC+01:00",
         ) from error
 
 

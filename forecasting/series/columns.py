@@ -107,7 +107,10 @@ def _load(
         for name in text:
             codes[name].append(_renumber(block[name], known[name]))
         for name in numbers:
-            values[name].append(_floats(block[name]) if plain else _from_text(block[name], name, source, rows, missing))
+            if plain:
+                values[name].append(block[name].to_numpy(zero_copy_only=False))
+            else:
+                values[name].append(_from_text(block[name], name, source, rows, missing))
         if plain_times:
             times.append(_fill_nulls(block[time[0]]))
         else:
@@ -145,8 +148,7 @@ class _Growing:
 
 def _renumber(column: pa.Array, known: dict[str, int]) -> np.ndarray:
     """Codes of a block in the numbering of the whole column."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).dictionary_encode()
+    column = _encoded(column)
     texts = column.dictionary.to_pylist()
     table = np.array(
         [-1 if not text or not text.strip() else known.setdefault(text, len(known)) for text in texts] + [-1]
@@ -154,13 +156,16 @@ def _renumber(column: pa.Array, known: dict[str, int]) -> np.ndarray:
     return table.astype(np.int32)[_indices(column)]
 
 
+def _encoded(column: pa.Array) -> pa.Array:
+    """A column as numbered texts; of Parquet, times come in a type of their own."""
+    if pa.types.is_dictionary(column.type):
+        return column
+    return column.cast(pa.string()).dictionary_encode()
+
+
 def _indices(column: pa.Array) -> np.ndarray:
     """Indices into the dictionary, -1 for null."""
     return column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-
-
-def _floats(column: pa.Array) -> np.ndarray:
-    return column.to_numpy(zero_copy_only=False)
 
 
 def _fill_nulls(column: pa.Array) -> np.ndarray:
@@ -187,10 +192,7 @@ def _from_text(column: pa.Array, name: str, source: Source, before: int, missing
 
 def _texts(columns: Sequence[pa.Array]) -> tuple[pd.Series, np.ndarray]:
     """Distinct texts of columns joined by blanks, and which of them each row has; -1 where any is empty."""
-    columns = [
-        column if pa.types.is_dictionary(column.type) else column.cast(pa.string()).dictionary_encode()
-        for column in columns
-    ]
+    columns = [_encoded(column) for column in columns]
     parts = [pd.Series(column.dictionary.to_pylist(), dtype="string").str.strip() for column in columns]
     indices = [_indices(column) for column in columns]
     if len(columns) == 1:

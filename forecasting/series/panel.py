@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -57,15 +58,22 @@ class Panel:
 
     def clock(self, margin: int = 0) -> Clock:
         """The local clock over all times, and ``margin`` nanoseconds beyond the last."""
-        if not len(self.times):
-            return clock(self.style.zone, 0, 0)
-        return clock(self.style.zone, int(self.times.min()), int(self.times.max()) + margin)
+        if not margin:
+            return self._clock
+        first, last = self._span
+        return clock(self.style.zone, first, last + margin)
+
+    @cached_property
+    def _span(self) -> tuple[int, int]:
+        return (int(self.times.min()), int(self.times.max())) if len(self.times) else (0, 0)
+
+    @cached_property
+    def _clock(self) -> Clock:
+        return clock(self.style.zone, *self._span)
 
     def select(self, chosen: list[int]) -> Panel:
         """The panel of some of the series, in the order given."""
-        lengths = np.diff(self.starts)[chosen]
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        kept = np.arange(starts[-1]) + np.repeat(self.starts[chosen] - starts[:-1], lengths)
+        kept, starts = runs(self.starts[chosen], np.diff(self.starts)[chosen])
         return replace(
             self.taking(kept),
             ids=tuple(self.ids[i] for i in chosen),
@@ -82,9 +90,8 @@ class Panel:
     def tail(self, count: int) -> Panel:
         """The last ``count`` rows of each series."""
         first = np.maximum(self.starts[1:] - count, self.starts[:-1])
-        lengths = self.starts[1:] - first
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return replace(self.taking(np.arange(starts[-1]) + np.repeat(first - starts[:-1], lengths)), starts=starts)
+        kept, starts = runs(first, self.starts[1:] - first)
+        return replace(self.taking(kept), starts=starts)
 
     def extended(self, times: np.ndarray, numbers: dict[str, np.ndarray], categories: dict[str, Coded]) -> Panel:
         """The panel with more rows a series, without values.
@@ -133,6 +140,20 @@ class Panel:
                 name: column._replace(codes=taken(column.codes, -1)) for name, column in self.categories.items()
             },
         )
+
+
+def runs(first: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Runs of rows laid end to end.
+
+    Args:
+        first: ``int64 [series]``, first row of each run.
+        lengths: ``int64 [series]``, rows of each run.
+
+    Returns:
+        Numbers of all their rows, and ``int64 [series + 1]`` where each run begins among them.
+    """
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return np.arange(starts[-1]) + np.repeat(first - starts[:-1], lengths), starts
 
 
 def find_steps(times: np.ndarray, starts: np.ndarray, local: Clock) -> tuple[Step | None, ...]:
@@ -196,8 +217,7 @@ def fill_grids(panel: Panel) -> tuple[Panel, int]:
         lengths[i] = count
     if not filled:
         return panel, 0
-    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    everything = np.arange(starts[-1]) + np.repeat(panel.starts[:-1] - starts[:-1], lengths)
+    everything, starts = runs(panel.starts[:-1], lengths)
     for i, numbers in parts:
         everything[starts[i] : starts[i + 1]] = numbers
     whole = replace(panel.taking(everything), starts=starts, absent=everything < 0)

@@ -48,6 +48,15 @@ class Step:
         return duration(self.nanoseconds)
 
 
+def length_of_time(text: str) -> int | None:
+    """Nanoseconds of a length such as ``12h25min``; None for what is none, or not above zero."""
+    try:
+        length = pd.Timedelta(text).value
+    except ValueError:
+        return None
+    return length if length > 0 else None
+
+
 def duration(nanoseconds: float) -> str:
     """A length of time in its largest unit: ``30 minutes``, ``1 day``, ``1.5 seconds``."""
     for unit, length in (("day", DAY), ("hour", DAY // 24), ("minute", DAY // 1440), ("second", 10**9)):

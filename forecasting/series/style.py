@@ -95,7 +95,8 @@ def recognise(texts: pd.Series, *, names: tuple[str, ...], stated: str | None, d
     if stated in UNITS:
         return TimeStyle(unit=stated)
     texts = texts.str.strip()
-    zulu = next((match[0] for text in texts.iloc[:1] if (match := _ZULU.search(str(text)))), "Z")
+    ending = _ZULU.search(str(texts.iloc[0]))
+    zulu = ending[0] if ending else "Z"
     found = stated or _components(names)
     late = _hour24(found or "")
     hour24 = bool(texts.str.contains(late).any())
@@ -159,8 +160,8 @@ def _parse(texts: pd.Series, style: TimeStyle) -> pd.Series:
     if not style.iso:
         return pd.to_datetime(texts, format=style.format, errors="coerce", utc=bool(style.offset))
     # ISO files often leave out midnight or zero fractions, so that rows differ in form.
-    stated = texts.str.extract(_OFFSET, expand=False).notna() if style.offset else None
-    if stated is not None:
+    if style.offset:
+        stated = texts.str.extract(_OFFSET, expand=False).notna()
         return pd.to_datetime(texts.where(stated), format="ISO8601", errors="coerce", utc=True)
     try:
         parsed = pd.to_datetime(texts, format="ISO8601", errors="coerce")
@@ -215,7 +216,7 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
         scale = UNITS[style.unit]
         # The fraction apart, since nanoseconds since 1970 do not fit a float.
         return times // scale if not (times % scale).any() else times // scale + times % scale / scale
-    local = clock("UTC" if style.offset == "Z" else style.zone, *_span(times)).local(times)
+    local = clock("UTC" if style.offset == "Z" else style.zone, int(times[0]), int(times[-1])).local(times)
     if style.kind is not None:
         return local.astype("datetime64[ns]")
     offsets = _offset_texts(local - times, style)
@@ -259,10 +260,6 @@ def _offset_texts(offsets: np.ndarray, style: TimeStyle) -> np.ndarray:
         ],
         dtype=object,
     )
-
-
-def _span(times: np.ndarray) -> tuple[int, int]:
-    return int(times[0]), int(times[-1])
 
 
 def _components(names: tuple[str, ...]) -> str | None:

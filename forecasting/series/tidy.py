@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 
 from common.errors import InputError
 from forecasting.series.clock import DAY
 from forecasting.series.columns import Coded
 from forecasting.series.panel import Panel
-from forecasting.series.steps import local_moments
+from forecasting.series.steps import length_of_time, local_moments
 from forecasting.series.style import write_times
 
 Duplicates = Literal["error", "mean", "last"]
@@ -67,11 +66,8 @@ def melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel:
 
 def resampled(panel: Panel, step: str, how: How, notes: list[str]) -> Panel:
     """Bring all rows to the beginning of the step they fall into, and one value of those there."""
-    try:
-        length = pd.Timedelta(step).value
-    except ValueError:
-        length = 0
-    if length <= 0:
+    length = length_of_time(step)
+    if length is None:
         raise InputError(f"{step!r} is not a length of time", where="data.resample", remedy="such as 30min, 1h or 1d")
     local = panel.clock(DAY)
     wall = local.local(panel.times)
