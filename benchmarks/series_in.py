@@ -119,10 +119,9 @@ def loaders(rows_total: int, series: int) -> list[dict[str, str]]:
             origin = LOOKBACK + number
             past, ahead = slice(origin - LOOKBACK, origin), slice(origin, origin + HORIZON)
             last = rows.times[origin - 1]
-            history, target = rows.values[past], rows.values[ahead]
             return (
-                history.nan_to_num(), ~history.isnan(), ((rows.times[past] - last) / 3.6e12).float(), phases[past],
-                ((rows.times[ahead] - last) / 3.6e12).float(), phases[ahead], target.nan_to_num(), ~target.isnan(),
+                rows.values[past], rows.observed[past], ((rows.times[past] - last) / 3.6e12).float(), phases[past],
+                ((rows.times[ahead] - last) / 3.6e12).float(), phases[ahead], rows.values[ahead], rows.observed[ahead],
             )  # fmt: skip
 
     def per_second(loader: object, batches: int) -> float:

@@ -79,7 +79,7 @@ def _span(training: Windows) -> tuple[float, float]:
     """First and last time at which a value is observed; equal without any."""
     first, last = float("inf"), float("-inf")
     for part in _parts(training):
-        seen = (~training.rows.values[part].isnan()).nonzero()
+        seen = training.rows.observed[part].nonzero()
         if len(seen):
             times = training.rows.times[part]
             first, last = min(first, float(times[seen[0]])), max(last, float(times[seen[-1]]))
@@ -91,7 +91,7 @@ def _means(training: Windows, cycle: int, bins: int) -> Tensor:
     count, total = torch.zeros(MOST_BINS, dtype=torch.double), torch.zeros(MOST_BINS, dtype=torch.double)
     for part in _parts(training):
         values = training.rows.values[part]
-        used = ~values.isnan()
+        used = training.rows.observed[part]
         index = cycle_index(training.rows.phases(training.rows.times[part][used]), cycle, bins)
         count += torch.bincount(index, minlength=MOST_BINS)
         total += torch.bincount(index, weights=values[used].double(), minlength=MOST_BINS)

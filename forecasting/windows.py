@@ -68,11 +68,14 @@ class Rows:
         covariates: Sequence[Covariate] = (),
         periods: Sequence[int] = (),
     ) -> None:
-        self.values = torch.empty(len(panel.values), dtype=torch.float32)  # NaN where missing
+        self.values = torch.empty(len(panel.values), dtype=torch.float32)  # zero where missing
+        self.observed = torch.from_numpy(~np.isnan(panel.values))
+        self._complete = bool(self.observed.all())
         scaled = self.values.numpy()
         for i in range(len(panel.ids)):  # a series at a time, so that no second copy of all rows is made
             rows = panel.rows(i)
             np.divide(panel.values[rows] - centre[i], scale[i], out=scaled[rows], casting="unsafe")
+        self.values.nan_to_num_(0.0)
         self.times = torch.from_numpy(panel.times)
         self.starts = torch.from_numpy(panel.starts)
         self.calendar = Calendar(panel.clock(), panel.times)
@@ -150,8 +153,8 @@ class Rows:
         if not self.regular.all():
             near = (steps > -lookback) & (steps < horizon + 0.5)
             inside &= near | self.regular[series][:, None]
-        observed = inside & ~values.isnan()
-        values = torch.where(observed, values, 0.0)
+        observed = inside & self.observed.index_select(0, flat).view_as(rows)
+        values = values.masked_fill(~observed, 0.0)
         covariates = self._covariates(series, rows, inside, lookback)
         return self._batch(series, values, observed, steps, self.phases(times), covariates, lookback)
 
@@ -161,8 +164,10 @@ class Rows:
         """As :meth:`gather`, for whole windows of series that stand on one grid."""
         begin, length = origins - lookback, lookback + horizon
         values = self.values.unfold(0, length, 1).index_select(0, begin)  # [rows - T + 1, T], a view -> [B, T]
-        observed = ~values.isnan()
-        values.nan_to_num_(0.0)
+        if self._complete:
+            observed = torch.ones((), dtype=torch.bool).expand_as(values)
+        else:
+            observed = self.observed.unfold(0, length, 1).index_select(0, begin)
         runs = phases.as_strided((len(phases) - length + 1, length, phases.shape[1]), (*phases.stride()[:1] * 2, 1))
         place = begin + shift.index_select(0, series)
         steps = torch.arange(1 - lookback, horizon + 1, dtype=torch.float32).expand(len(origins), -1)
@@ -256,6 +261,7 @@ class Windows:
         self.rows = rows
         self.first, self.count = torch.from_numpy(first), torch.from_numpy(count)
         self._before = torch.cat((torch.zeros(1, dtype=torch.long), self.count.cumsum(0)))  # [series + 1]
+        self._shift = self.first - self._before[:-1]
         self.total = -(-int(self._before[-1]) // every)
         self.every = every
         self.lookback, self.horizon, self.batch_size = lookback, horizon, batch_size
@@ -282,14 +288,14 @@ class Windows:
     def place(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Series and origin of windows by their number, ``int64 [N]`` each."""
         number = chosen * self.every
-        series = torch.searchsorted(self._before, number, right=True) - 1
-        return series, self.first[series] + number - self._before[series]
+        series = torch.searchsorted(self._before, number, right=True).sub_(1)
+        return series, self._shift.index_select(0, series).add_(number)
 
     def has_targets(self) -> bool:
         """Whether any window has an observed target."""
-        values = self.rows.values
+        observed = self.rows.observed
         for first, count in zip(self.first.tolist(), self.count.tolist(), strict=True):
-            if count and not bool(values[first : first + count - 1 + self.horizon].isnan().all()):
+            if count and bool(observed[first : first + count - 1 + self.horizon].any()):
                 return True
         return False
 

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.style import COMPONENTS, UNREAD, day_or_month_first, read_times, recognise
+from forecasting.series.forms import COMPONENTS, date_orders, recognise
+from forecasting.series.style import UNREAD, read_times
 from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
@@ -48,7 +49,7 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
     sample = _sample(source)
     roles = Roles(data=dict(stated))
     if "time" not in stated:
-        roles.data["time"] = _time(source, sample)
+        roles.data["time"] = _time(source, sample, stated.get("timezone"))
     time = [roles.data["time"]] if isinstance(roles.data["time"], str) else list(roles.data["time"])
     numbers = {name: _numbers(sample[name], source, stated) for name in _names(sample) if name not in time}
     texts = [name for name, values in numbers.items() if values is None]
@@ -94,7 +95,7 @@ def _texts(column: pd.Series) -> pd.Series:
     return texts[texts != ""]
 
 
-def _form(column: pd.Series, name: str) -> str | None:
+def _form(column: pd.Series, name: str, zone: str | None) -> str | None:
     """The format of a column that holds times, or None; numbers count only under a name that speaks of time."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return "%Y-%m-%d %H:%M:%S"
@@ -107,8 +108,8 @@ def _form(column: pd.Series, name: str) -> str | None:
     if digits and not any(word in name.lower() for word in TIME_NAMES):
         return None
     try:
-        day_first = day_or_month_first(texts)
-        style = recognise(texts, names=(name,), stated=None, day_first=bool(day_first))
+        any_order = frozenset(sorted(date_orders(texts))[:1])  # that it is a time does not hang on it
+        style = recognise(texts, names=(name,), stated=None, orders=any_order, zone=zone)
         read = read_times(texts, style)
     except (InputError, ValueError, TypeError, AttributeError):
         return None
@@ -119,7 +120,7 @@ def _form(column: pd.Series, name: str) -> str | None:
     return style.format or f"since 1970 in {style.unit}"
 
 
-def _time(source: Source, sample: pd.DataFrame) -> str | list[str]:
+def _time(source: Source, sample: pd.DataFrame, zone: str | None) -> str | list[str]:
     names = {name.strip().lower(): name for name in _names(sample)}
     parts = [next((names[word] for word in words if word in names), None) for words in COMPONENTS.values()]
     if parts[0] and parts[1]:  # a year and a month, and what follows without a gap
@@ -130,7 +131,7 @@ def _time(source: Source, sample: pd.DataFrame) -> str | list[str]:
             used.append(part)
         if all(pd.to_numeric(sample[part], errors="coerce").notna().all() for part in used):
             return used
-    forms = {name: form for name in _names(sample) if (form := _form(sample[name], name))}
+    forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone))}
     dates = {name: form for name, form in forms.items() if "%Y" in form or "since" in form or "%y" in form}
     clocks = [name for name, form in forms.items() if name not in dates and "%H" in form]
     if not dates:
@@ -139,7 +140,7 @@ def _time(source: Source, sample: pd.DataFrame) -> str | list[str]:
             texts = _texts(sample[hinted[0]])
             where = f"{source.path}, column {hinted[0]!r}"
             try:
-                recognise(texts, names=(hinted[0],), stated=None, day_first=day_or_month_first(texts))
+                recognise(texts, names=(hinted[0],), stated=None, orders=date_orders(texts), zone=zone)
             except InputError as error:
                 raise InputError(error.problem, where=where, remedy=error.remedy) from None
         raise InputError(
@@ -224,7 +225,11 @@ def _layout(
     """Long or wide, and what the columns beside the target are."""
     data = roles.data
     listed = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
-    usable = [name for name in texts if _form(sample[name], name) is None and sample[name].nunique() <= FEW]
+    usable = [
+        name
+        for name in texts
+        if _form(sample[name], name, data.get("timezone")) is None and sample[name].nunique() <= FEW
+    ]
     left = [name for name in texts if name not in usable and name not in time]
     if left:
         roles.remarks.append(f"left out, being times or free text: {', '.join(map(repr, left))}")

@@ -7,6 +7,7 @@ steps of a day or more, and for reading and writing.
 from __future__ import annotations
 
 import zoneinfo
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import numpy as np
@@ -79,6 +80,17 @@ def clock(zone: str, first: int, last: int) -> Clock:
         np.concatenate([[np.iinfo(np.int64).min], after]).astype(np.int64),
         np.concatenate([offsets[:1], offsets[changed + 1]]),
     )
+
+
+def clock_names(zone: str) -> dict[str, int]:
+    """What the clocks of a zone are called, such as CET and CEST, and their offsets from UTC in nanoseconds."""
+    if _fixed_offset(zone) is not None:
+        return {}
+    place, names = zoneinfo.ZoneInfo(zone), {}
+    for month in range(12 * 68):  # the latest meaning of a name is the one that counts
+        moment = datetime(1970 + month // 12, 1 + month % 12, 15, tzinfo=place)
+        names[str(moment.tzname())] = int((moment.utcoffset() or timedelta()).total_seconds()) * SECOND
+    return names
 
 
 class Moments(NamedTuple):

@@ -11,15 +11,8 @@ import pandas as pd
 import pyarrow as pa
 
 from common.errors import InputError
-from forecasting.series.style import (
-    UNREAD,
-    TimeStyle,
-    day_or_month_first,
-    offsets_of,
-    read_times,
-    recognise,
-    shared_offset,
-)
+from forecasting.series.forms import date_orders, recognise
+from forecasting.series.style import UNREAD, TimeStyle, offsets_of, read_times, shared_offset
 from forecasting.series.tables import NotANumber, Source, numbers_of, scan
 
 
@@ -60,6 +53,7 @@ def load_columns(
     numbers: Sequence[str],
     time: tuple[str, ...],
     time_format: str | None,
+    timezone: str | None,
     missing: Sequence[str],
 ) -> Columns:
     """Read columns of a file.
@@ -70,12 +64,13 @@ def load_columns(
         numbers: Columns of numbers.
         time: Columns of the time, joined by blanks where there are several.
         time_format: ``strptime`` format, a unit of numbers since 1970, or None to recognise it.
+        timezone: The zone stated, or None.
         missing: Texts that mean a missing number, beside the usual ones.
 
     Raises:
         InputError: If a time or number cannot be read; the message names its row.
     """
-    style = _style(source, time, time_format)
+    style = _style(source, time, time_format, timezone)
     # What pyarrow reads on its own it reads several times faster.
     plain = source.dialect is not None and len(time) == 1 and style.iso and not style.hour24 and "%d" in style.format
     try:
@@ -241,7 +236,7 @@ def _unreadable(text: str, style: TimeStyle, where: str) -> InputError:
     )
 
 
-def _style(source: Source, time: tuple[str, ...], stated: str | None) -> TimeStyle:
+def _style(source: Source, time: tuple[str, ...], stated: str | None, zone: str | None) -> TimeStyle:
     """How the times of a file are written."""
     kind = source.types[time[0]] if source.types is not None and len(time) == 1 else None
     if kind is not None and (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
@@ -254,16 +249,16 @@ def _style(source: Source, time: tuple[str, ...], stated: str | None) -> TimeSty
     if texts.empty or (texts == "").all():
         raise InputError(f"column {' '.join(time)!r} holds no time", where=source.path, remedy="state data.time")
     texts = texts[texts != ""]
-    day_first = day_or_month_first(texts) if stated is None else False
-    if day_first is None:  # a later row may decide
+    orders = date_orders(texts) if stated is None else frozenset()
+    if len(orders) > 1:  # a later row may decide
         for block in scan(source, text=time):
-            day_first = day_or_month_first(_texts([block[name] for name in time])[0].dropna())
-            if day_first is not None:
+            orders = (orders & date_orders(_texts([block[name] for name in time])[0].dropna())) or orders
+            if len(orders) == 1:
                 break
     try:
-        style = recognise(texts, names=time, stated=stated, day_first=day_first)
+        style = recognise(texts, names=time, stated=stated, orders=orders, zone=zone)
     except InputError as error:
         raise InputError(
             error.problem, where=f"{source.path}, column {' '.join(time)!r}", remedy=error.remedy
         ) from None
-    return replace(style, zone=shared_offset(texts)) if style.offset else style
+    return replace(style, zone=shared_offset(texts)) if style.offset not in ("", "name") else style

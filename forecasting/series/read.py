@@ -108,6 +108,7 @@ def read_panel(
         numbers=list(dict.fromkeys((*values, *(name for name in covariates.values() if name not in categorical)))),
         time=times,
         time_format=time_format,
+        timezone=timezone,
         missing=missing,
     )
     notes = _dialect_notes(source)
@@ -205,7 +206,13 @@ def read_rows(
     for name in (*ids, *times, *numbers, *texts):
         source.require(name, "the columns of the run")
     columns = load_columns(
-        source, text=[*ids, *texts], numbers=numbers, time=times, time_format=time_format, missing=missing
+        source,
+        text=[*ids, *texts],
+        numbers=numbers,
+        time=times,
+        time_format=time_format,
+        timezone=timezone,
+        missing=missing,
     )
     _check_rows(columns, None, source, ids, times)
     codes, names, _ = _series(columns, ids, ("",), source)

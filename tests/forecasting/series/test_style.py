@@ -7,12 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from forecasting.series.style import UNREAD, day_or_month_first, read_times, recognise, split_format, write_times
+from forecasting.series.forms import date_orders, recognise
+from forecasting.series.style import UNREAD, read_times, split_format, write_times
 
 
-def recognised(texts, names=("ds",), stated=None):
+def recognised(texts, names=("ds",), stated=None, zone=None):
     texts = pd.Series(texts, dtype="string")
-    return recognise(texts, names=names, stated=stated, day_first=day_or_month_first(texts) if not stated else False)
+    return recognise(texts, names=names, stated=stated, orders=frozenset() if stated else date_orders(texts), zone=zone)
 
 
 def read(texts, **options):
@@ -43,6 +44,36 @@ FORMS = [
     (["01.01.2021 24:00", "13.01.2021 01:00"], ["2021-01-02 00:00", "2021-01-13 01:00"]),
     (["2021-01-01T24:00:00"], ["2021-01-02 00:00"]),
     (["2021-01-01 00:00:00.123"], ["2021-01-01 00:00:00.123"]),
+    (["13/01/21 07:30", "14/01/21 07:30"], ["2021-01-13 07:30", "2021-01-14 07:30"]),
+    (["1/5/99", "1/25/99", "2/3/00"], ["1999-01-05", "1999-01-25", "2000-02-03"]),
+    (["21-01-13", "21-01-14"], ["2021-01-13", "2021-01-14"]),
+    (["5-Jan-21", "13-Jan-21"], ["2021-01-05", "2021-01-13"]),
+    (["Jan-21", "Feb-21"], ["2021-01-01", "2021-02-01"]),
+    (["05JAN2021:10:00:00"], ["2021-01-05 10:00"]),
+    (["Jan 2021", "May 2021"], ["2021-01-01", "2021-05-01"]),
+    (["2021 January", "2021 May"], ["2021-01-01", "2021-05-01"]),
+    (["2021-Jan-05", "2021-Dec-31"], ["2021-01-05", "2021-12-31"]),
+    (["Tue, 05 Jan 2021 10:00:00 GMT"], ["2021-01-05 10:00"]),
+    (["Jan 5, 2021 3:00 pm", "Jan 25, 2021 12:00 am"], ["2021-01-05 15:00", "2021-01-25 00:00"]),
+    (["1/25/2021 3 PM"], ["2021-01-25 15:00"]),
+    (["10:00:00 25.1.2021"], ["2021-01-25 10:00"]),
+    (["25. 1. 2021 7:05"], ["2021-01-25 07:05"]),
+    (["2021/01", "2021/02"], ["2021-01-01", "2021-02-01"]),
+    (["01/2021", "12/2021"], ["2021-01-01", "2021-12-01"]),
+    (["2021M01", "2021M12"], ["2021-01-01", "2021-12-01"]),
+    (["Q1 2021", "Q4 2021"], ["2021-01-01", "2021-10-01"]),
+    (["Q3-21"], ["2021-07-01"]),
+    (["2020-W53", "2021-W01"], ["2020-12-28", "2021-01-04"]),
+    (["2021-W05-7"], ["2021-02-07"]),
+    (["2021-005", "2021-366"][:1], ["2021-01-05"]),
+    (["2021-01-05 10.30"], ["2021-01-05 10:30"]),
+    (["2021-01-05 10h30"], ["2021-01-05 10:30"]),
+    (["2021-01-05_10-30-00"], ["2021-01-05 10:30"]),
+    (["2021:01:05 10:30:00"], ["2021-01-05 10:30"]),
+    (["20210105T103000Z"], ["2021-01-05 10:30"]),
+    (["20210105 1030"], ["2021-01-05 10:30"]),
+    (["2021-01-05 10:30:00,125"], ["2021-01-05 10:30:00.125"]),
+    (["25.01.2021 10:30 Uhr"], ["2021-01-25 10:30"]),
 ]
 
 
@@ -97,13 +128,48 @@ def test_times_over_several_columns():
     [
         (["03/04/2021", "05/06/2021"], "'03/04/2021' may be day or month first"),
         (["soon"], "cannot read 'soon' as a time"),
-        (["13/05/21 14:00"], "cannot read '13/05/21 14:00' as a time"),
+        (["03/04/21", "05/06/21"], "'03/04/21' may be day or month first, (?s:.)*%d/%m/%y"),
+        (["19-01-01", "20-01-01"], "'19-01-01' may be day or year first"),
+        (["1-Jan", "2-Jan"], "cannot read '1-Jan' as a time"),
+        (["44197.5"], "excel for the days of a spreadsheet"),
+        (["2021.25"], "cannot read '2021.25' as a time"),
+        (["2021-01-05 10:00 CET"], r"the times name their clock \(CET\)"),
         (["1", "2", "3"], "state data.time_format"),
     ],
 )
 def test_what_may_be_read_in_two_ways_is_refused(texts, says):
     with pytest.raises(InputError, match=says):
         recognised(texts)
+
+
+def test_the_names_of_clocks_tell_the_hour_that_stands_twice():
+    from dataclasses import replace
+
+    texts = ["2021-10-31 02:00 CEST", "2021-10-31 02:00 CET", "2021-10-31 03:00 CET"]
+    style = replace(recognised(texts, zone="Europe/Berlin"), zone="Europe/Berlin")
+    times = read_times(pd.Series(texts, dtype="string"), style)
+    assert times.tolist() == [ns("2021-10-31 00:00"), ns("2021-10-31 01:00"), ns("2021-10-31 02:00")]
+    assert write_times(times, style).tolist() == texts
+    assert read_times(pd.Series(["2021-10-31 04:00"], dtype="string"), style).tolist() == [UNREAD]
+    with pytest.raises(InputError, match="CEST is no clock of America/New_York, whose clocks are EDT, EST"):
+        recognised(texts, zone="America/New_York")
+
+
+def test_days_of_a_spreadsheet():
+    texts = ["44197", "44197.0416666667", "44197.5"]
+    style = recognised(texts, stated="excel")
+    times = read_times(pd.Series(texts, dtype="string"), style)
+    assert times.tolist() == [ns("2021-01-01 00:00"), ns("2021-01-01 01:00"), ns("2021-01-01 12:00")]
+    assert write_times(times, style).tolist() == [float(text) for text in texts]
+    assert write_times(times[:1], style).tolist() == [44197]
+    assert not style.aware  # a spreadsheet knows no zone
+
+
+def test_midnight_may_be_a_date_alone():
+    texts = ["25.01.2021", "25.01.2021 01:00", "26.01.2021"]
+    assert read(texts).tolist() == [ns("2021-01-25"), ns("2021-01-25 01:00"), ns("2021-01-26")]
+    texts = ["1/25/2021", "1/25/2021 1:00:00 AM"]
+    assert read(texts).tolist() == [ns("2021-01-25"), ns("2021-01-25 01:00")]
 
 
 def test_a_stated_format_decides():

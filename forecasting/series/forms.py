@@ -1,0 +1,355 @@
+"""In which form the times of a file are written: found from how the texts are built, refused where two forms fit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Literal
+
+import pandas as pd
+
+from common.errors import InputError
+from forecasting.series.clock import clock_names
+from forecasting.series.style import (
+    CLOCK_NAME,
+    OFFSET,
+    UNITS,
+    ZULU,
+    TimeStyle,
+    hour_24,
+    offsets_of,
+    parts_of,
+    pattern_of,
+)  # fmt: skip
+
+COMPONENTS = {
+    "%Y": ("year", "yr", "yyyy"), "%m": ("month", "mon", "mnth", "mo"), "%d": ("day", "dd", "dom", "mday"),
+    "%H": ("hour", "hr", "hh"), "%M": ("minute", "min"), "%S": ("second", "sec"),
+}  # fmt: skip
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WORDS = {
+    **dict.fromkeys(_MONTHS, "%B"), **{word[:3]: "%b" for word in _MONTHS},
+    **dict.fromkeys(_DAYS, "%A"), **{word[:3]: "%a" for word in _DAYS},
+    "am": "%p", "pm": "%p",
+}  # fmt: skip
+_LITERALS = ("t", "h", "q", "w", "m", "at", "um", "uhr", "年", "月", "日", "時", "时", "分", "秒")
+_TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]")
+_THREE = re.compile(r"(?<!\d)(\d{1,4})([/.\- ])\s?(\d{1,2})\2\s?(\d{1,4})(?!\d)")
+_TIME_OF_DAY = re.compile(
+    r"(?<!\d)(?P<h>\d{1,2})(?P<a>[:h])(?P<m>\d{2})(?:(?P<b>:)(?P<s>\d{2})(?:(?P<c>[.,])(?P<f>\d+))?)?"
+    r"(?:(?P<d>\s*)(?P<p>[ap]m)\b)?(?!\d)",
+    re.IGNORECASE,
+)
+_HOUR_OF_DAY = re.compile(r"(?<!\d)(?P<h>\d{1,2})(?P<d>\s*)(?P<p>[ap]m)\b", re.IGNORECASE)
+_PACKED = {2: "%H", 4: "%H%M", 6: "%H%M%S"}
+_PADDED = ("%m", "%d", "%H", "%I", "%M", "%S", "%j")
+_ISO_WEEK = ("%G", "%V", "%u")
+
+
+def date_orders(texts: pd.Series) -> frozenset[str]:
+    """In which orders the three numbers of dates such as 13/05/2021 or 21-05-13 may stand, by what they amount to.
+
+    Args:
+        texts: Some distinct times.
+
+    Returns:
+        Of ``Ymd``, ``dmY``, ``mdY``, ``dmy``, ``mdy`` and ``ymd`` those that are possible; none where the texts hold
+        no such dates.
+    """
+    found = texts.str.extract(_THREE).dropna()
+    if found.empty:
+        return frozenset()
+    lengths = found[0].str.len().max(), found[3].str.len().max()
+    if 4 in lengths and min(lengths) <= 2:
+        orders = {"Ymd"} if lengths[0] == 4 else {"dmY", "mdY"}
+    elif max(lengths) <= 2:
+        orders = {"dmy", "mdy", "ymd"}
+    else:
+        return frozenset()
+    first, middle, last = (found[i].astype("int64") for i in (0, 2, 3))
+    most = {"d": 31, "m": 12, "y": 99, "Y": 9999}
+    highest = [int(each.max()) for each in (first, middle, last)]
+    orders = {order for order in orders if all(n <= most[part] for n, part in zip(highest, order, strict=True))}
+    if "ymd" in orders and len(orders) > 1:
+        # A file has more days than years; and who writes slashes or dots does not begin with a year of two digits.
+        years = last.nunique() - first.nunique()
+        if years > 0:
+            orders = {"ymd"}
+        elif (years < 0 and middle.min() < middle.max()) or found[1].iloc[0] in "/.":
+            orders -= {"ymd"}
+    return frozenset(orders)
+
+
+def recognise(
+    texts: pd.Series, *, names: tuple[str, ...], stated: str | None, orders: frozenset[str], zone: str | None = None
+) -> TimeStyle:
+    """Recognise how times are written, their zone left open.
+
+    Args:
+        texts: Some distinct times, at least one.
+        names: Columns they come from; several are joined by blanks.
+        stated: ``strptime`` format, if stated; or a unit (``s``, ``ms``, ``us``, ``ns``) of numbers since 1970, or
+            ``excel`` for the days of a spreadsheet.
+        orders: Orders in which the numbers of a date may stand, see :func:`date_orders`.
+        zone: The zone stated, whose clocks have the names that times end with (CET, CEST).
+
+    Raises:
+        InputError: If they are of no form that is known, or of two.
+    """
+    if stated in UNITS:
+        return TimeStyle(unit=stated)
+    texts = texts.str.strip()
+    ending = ZULU.search(str(texts.iloc[0]))
+    zulu = ending[0] if ending else "Z"
+    plain = texts.str.replace(ZULU, "Z", regex=True)
+    style = TimeStyle(zulu=zulu)
+    if stated is None:
+        plain, style = _without_clock_names(plain, style, zone)
+    found = stated or _components(names)
+    late = hour_24(found or "")
+    style = replace(style, hour24=bool(plain.str.contains(late).any()))
+    plain = plain.str.replace(late, "00", regex=True)
+    if found is None:
+        # The longest text says most: some programs leave out the time at midnight.
+        first = str(plain.iloc[int(plain.str.len().to_numpy().argmax())])
+        if len(orders) > 1:
+            raise _undecided(first, orders)
+        if plain.str.fullmatch(r"-?\d+(\.\d+)?").all():
+            return _number_style(plain, first)
+        found = _form(first, next(iter(orders), ""))
+        if found is None:
+            raise InputError(
+                f"cannot read {first!r} as a time",
+                remedy='correct it, or state data.time_format, such as "%d.%m.%Y %H:%M"; names of months are English',
+            )
+    return _with_details(replace(style, format=found), plain)
+
+
+def _undecided(first: str, orders: frozenset[str]) -> InputError:
+    words = {"d": "day", "m": "month", "y": "year", "Y": "year"}
+    may = [word for letter, word in words.items() if letter in {order[0] for order in orders}]
+    match = _THREE.search(first)
+    separator = match[2] if match else "/"
+    formats = [f'"{separator.join(f"%{part}" for part in order)}"' for order in sorted(orders)]
+    return InputError(
+        f"{first!r} may be {' or '.join(may)} first, and no row decides it",
+        remedy=f"state data.time_format, such as {' or '.join(formats)}",
+    )
+
+
+def _without_clock_names(texts: pd.Series, style: TimeStyle, zone: str | None) -> tuple[pd.Series, TimeStyle]:
+    """Texts without names of clocks, such as CEST, at their end, and the offsets that these mean in the zone."""
+    names = texts.str.extract(CLOCK_NAME, expand=False)
+    distinct = sorted({str(name) for name in names.dropna()} - {"Z"} - {m[:3].upper() for m in _MONTHS})
+    if not distinct:
+        return texts, style
+    if zone is None:
+        raise InputError(
+            f"the times name their clock ({', '.join(distinct)}), which does not say where it stands",
+            remedy="state the zone, such as data.timezone: Europe/Berlin",
+        )
+    known = clock_names(zone)
+    unknown = [name for name in distinct if name not in known]
+    if unknown:
+        raise InputError(
+            f"{unknown[0]} is no clock of {zone}, whose clocks are {', '.join(sorted(known))}",
+            remedy="state the zone of the file under data.timezone",
+        )
+    return texts.str.replace(CLOCK_NAME, "", regex=True), replace(
+        style, offset="name", clocks=tuple((name, known[name]) for name in distinct)
+    )
+
+
+def _components(names: tuple[str, ...]) -> str | None:
+    """Format of times split over columns called year, month, day, hour and the like."""
+    if len(names) < 2:
+        return None
+    found = []
+    for name in names:
+        directive = next((d for d, words in COMPONENTS.items() if name.strip().lower() in words), None)
+        if directive is None:
+            return None
+        found.append(directive)
+    return " ".join(found)
+
+
+def _number_style(texts: pd.Series, first: str) -> TimeStyle:
+    """Times that are numbers: dates written together, years, or counts since 1970."""
+    numbers = pd.to_numeric(texts)
+    low, high = float(numbers.min()), float(numbers.max())
+    length = set(texts.str.len())
+    if length == {8} and low > 1800_00_00 and high < 2200_00_00 and _all_dates(texts, "%Y%m%d"):
+        return TimeStyle(format="%Y%m%d")
+    if length == {6} and low > 1800_00 and high < 2200_00 and _all_dates(texts, "%Y%m"):
+        return TimeStyle(format="%Y%m")
+    if length == {4} and low >= 1700 and high < 2300:
+        return TimeStyle(format="%Y")
+    for digits, form in ((10, "%Y%m%d%H"), (12, "%Y%m%d%H%M"), (14, "%Y%m%d%H%M%S")):
+        if length == {digits} and str(first).startswith(("19", "20")) and _all_dates(texts, form):
+            return TimeStyle(format=form)
+    for unit in ("s", "ms", "us", "ns"):
+        # From 1973 to 2128: below, a count of seconds could as well be a row number.
+        if low * UNITS[unit] >= 1e8 * 1e9 and high * UNITS[unit] <= 5e9 * 1e9:
+            return TimeStyle(unit=unit)
+    raise InputError(
+        f"cannot read {first!r} as a time",
+        remedy='state data.time_format: "%Y%m%d" or the like; s, ms, us or ns for a count since 1970; excel for the '
+        "days of a spreadsheet",
+    )
+
+
+def _all_dates(texts: pd.Series, form: str) -> bool:
+    return bool(pd.to_datetime(texts, format=form, errors="coerce").notna().all())
+
+
+def _form(text: str, order: str) -> str | None:
+    """The ``strptime`` format of a text, or None; ``order`` is that of the numbers of its date."""
+    offset = OFFSET.search(text)
+    if offset:
+        text = text[: offset.start(1)]
+    clocks = list(_TIME_OF_DAY.finditer(text)) or list(_HOUR_OF_DAY.finditer(text))
+    if not clocks:
+        date = _date(text, order, may_have_hours=True)
+    else:
+        # The longest: 2021:01:05 10:00:00 begins with a date. Of equal ones the last.
+        clock = max(clocks, key=lambda match: (len(re.findall(r"\d+", match[0])), match.start()))
+        before, after = text[: clock.start()], text[clock.end() :]
+        date = _date(f"{before}\0{after}", order, may_have_hours=False)
+        date = date and date.replace("\0", _time_of_day(clock))
+    return date and date + ("%z" if offset else "")
+
+
+def _time_of_day(match: re.Match[str]) -> str:
+    found = match.groupdict()
+    form = "%I" if found["p"] else "%H"
+    if found.get("m"):
+        form += f"{found['a']}%M"
+    if found.get("s"):
+        form += f"{found['b']}%S"
+    if found.get("f"):
+        form += f"{found['c']}%f"
+    return form + (f"{found['d']}%p" if found["p"] else "")
+
+
+def _date(text: str, order: str, *, may_have_hours: bool) -> str | None:
+    """Format of a date, after which there may be hours, minutes and seconds that no colon tells apart."""
+    tokens = _TOKENS.findall(text)
+    form: list[str | None] = []
+    for token in tokens:
+        if token.isdecimal():
+            form.append(None)
+        elif token.isalpha():
+            word = _WORDS.get(token.lower(), token if token.lower() in _LITERALS else None)
+            if word is None:
+                return None
+            form.append(word)
+        else:
+            form.append(token.replace("%", "%%"))
+    places = [i for i, part in enumerate(form) if part is None]
+    numbers = [tokens[i] for i in places]
+    letters = [tokens[i].lower() for i in range(len(tokens)) if tokens[i].lower() in ("q", "w")]
+    month = next((form.index(part) for part in ("%b", "%B") if part in form), None)
+    if letters == ["q"]:
+        parts = _quarter(tokens, places)
+    elif letters == ["w"]:
+        parts = list(_ISO_WEEK[: len(numbers)]) if len(numbers) in (2, 3) and len(numbers[0]) == 4 else None
+    elif month is not None:
+        parts = _named_month(numbers, sum(place < month for place in places))
+    else:
+        parts = _numbers(numbers, order)
+    if parts is None:
+        return None
+    rest = numbers[len(parts) :]
+    if rest and not may_have_hours:
+        return None
+    if len(rest) == 1 and len(rest[0]) in _PACKED:
+        parts = [*parts, _PACKED[len(rest[0])]]
+    else:
+        parts = [*parts, *("%H", "%M", "%S")[: len(rest)]]
+    if len(parts) != len(numbers):
+        return None
+    for place, part in zip(places, parts, strict=True):
+        form[place] = part
+    return "".join(part or "" for part in form)
+
+
+def _quarter(tokens: list[str], places: list[int]) -> list[str] | None:
+    """Parts of 2021-Q1 or Q1 2021: the number after the Q, and a year."""
+    if len(places) != 2:
+        return None
+    after = [i > 0 and tokens[i - 1].lower() == "q" for i in places]
+    year = tokens[places[after.index(False)]] if sum(after) == 1 else ""
+    if len(year) not in (2, 4):
+        return None
+    return ["%Q" if each else "%Y" if len(year) == 4 else "%y" for each in after]
+
+
+def _named_month(numbers: list[str], before: int) -> list[str] | None:
+    """Parts of a date whose month is a word; ``before`` numbers stand before it."""
+    lengths = [len(number) for number in numbers]
+    if not lengths:
+        return None
+    if len(lengths) == 1:  # Jan-21 or Jan 2021; but 21-Jan has no year
+        return ["%Y"] if lengths == [4] else ["%y"] if lengths == [2] and not before else None
+    if lengths[0] == 4:
+        return ["%Y", "%d"] if before == 1 and lengths[1] <= 2 else None
+    return ["%d", "%Y"] if lengths[1] == 4 else ["%d", "%y"] if lengths[1] == 2 else None
+
+
+def _numbers(numbers: list[str], order: str) -> list[str] | None:
+    """Parts of a date of numbers alone."""
+    lengths = [len(number) for number in numbers]
+    if lengths[:1] == [8]:
+        return ["%Y%m%d"]
+    if len(lengths) >= 3 and lengths[0] == 4 and max(lengths[1:3]) <= 2:
+        return ["%Y", "%m", "%d"]
+    if len(lengths) >= 3 and order:
+        return [f"%{part}" for part in order]
+    if lengths == [4, 3]:
+        return ["%Y", "%j"]
+    if len(lengths) == 2 and 4 in lengths and min(lengths) <= 2:
+        return ["%Y", "%m"] if lengths[0] == 4 else ["%m", "%Y"]
+    return None
+
+
+def _with_details(style: TimeStyle, texts: pd.Series) -> TimeStyle:
+    """What the format does not say: padding, capitals, digits of a fraction, form of the offset."""
+    directives = [part for part in parts_of(style.format) if part.startswith("%") and part != "%%"]
+    # A time of day may be left out at midnight, so that the texts that have all of it are asked.
+    groups = texts.str.strip().str.extract(f"^{pattern_of(style.format)}$").dropna()
+    unpadded, upper, lower = set(), set(), set()
+    fraction, offset = style.fraction, style.offset
+    for number, directive in enumerate(directives):
+        column = groups[number] if number in groups else pd.Series(dtype=str)
+        if not len(column):
+            continue
+        if directive in _PADDED and bool(column.str.fullmatch(r"\d").any()):
+            unpadded.add(directive)
+        if directive == "%f":
+            fraction = int(column.str.len().max())
+        if directive == "%z":
+            offset = _offset_form(column.iloc[0].strip())
+        if directive in ("%b", "%B", "%a", "%A", "%p"):
+            upper |= {directive} if bool(column.str.isupper().all()) else set()
+            lower |= {directive} if bool(column.str.islower().all()) else set()
+    stated = offsets_of(texts)
+    if style.iso and not offset and stated:
+        offset = _offset_form(stated[0])
+    return replace(
+        style,
+        unpadded=frozenset(unpadded),
+        upper=frozenset(upper),
+        lower=frozenset(lower),
+        fraction=fraction,
+        offset=offset,
+    )
+
+
+def _offset_form(text: str) -> Literal["Z", "+hh:mm", "+hhmm", "+hh"]:
+    if text == "Z":
+        return "Z"
+    return "+hh:mm" if ":" in text else "+hhmm" if len(text) == 5 else "+hh"
