@@ -143,8 +143,7 @@ def run_predict(
         log.warning("%d series failed, see %s", len(result.failed), failures)
     with atomic_path(output) as scratch:
         if output.suffix == ".csv":
-            # Nine digits hold what a float32 network can tell apart.
-            result.table.to_csv(scratch, index=False, float_format="%.9g")
+            result.table.to_csv(scratch, index=False)
         else:
             result.table.to_parquet(scratch, index=False)
     return len(result.failed)

@@ -86,10 +86,10 @@ def forecast(
         return Forecasts(pd.DataFrame(columns=pd.Index(heading)), failed)
     _warn_on_step(forecaster, asked)
     centre, scale = _scales(forecaster, asked)
+    asked = _without_open_end(asked)
     if requests is None:
         wanted = following(asked, forecaster.inputs, forecaster.step, horizon)
     else:
-        asked = without_open_end(asked)
         wanted = requests(asked)
         failed = pd.concat([failed, pd.DataFrame(list(wanted.failed.items()), columns=failed.columns)])
         failed = failed.drop_duplicates(subset=failed.columns[0])
@@ -99,27 +99,49 @@ def forecast(
     widths = {f"{level:g}": np.outer(scale, width) for level, width, _ in chosen}
     mean = mean * scale[:, None] + centre[:, None]
     varies = _varies(asked)
-    naive = ~varies | _empty(recent)
+    naive = ~varies
     if naive.any():
         spread = np.where(varies, scale, _usual_spread(forecaster, asked))[naive]
         mean[naive] = _last_values(asked)[naive, None]
         for level, _, width in chosen:
             widths[f"{level:g}"][naive] = np.outer(spread, width)
         log.info(
-            "%d of %d series repeat their last value: constant, fewer than %d values, or none in the last %d rows",
-            naive.sum(), len(naive), LEAST_VALUES, forecaster.lookback,
+            "%d of %d series repeat their last value: constant, or fewer than %d values",
+            naive.sum(), len(naive), LEAST_VALUES,
         )  # fmt: skip
     columns = {**wanted.columns, "forecast": mean[wanted.series, wanted.place]}
     for level, width in widths.items():
         half = width[wanted.series, wanted.place]
         columns[f"lo-{level}"], columns[f"hi-{level}"] = columns["forecast"] - half, columns["forecast"] + half
+    digits = np.where(naive, np.inf, 6 - np.floor(np.log10(scale)))[wanted.series]
+    for name in [name for name in columns if name not in wanted.columns]:
+        columns[name] = _rounded(columns[name], digits)
     columns["model"] = np.where(naive, FALLBACK, forecaster.kind).astype(object)[wanted.series]
     return Forecasts(pd.DataFrame(columns), failed)
+
+
+def _without_open_end(panel: Panel) -> Panel:
+    """The panel with each series ending at its last value, which the forecasts then follow."""
+    shorter = without_open_end(panel)
+    cut = int((np.diff(shorter.starts) < np.diff(panel.starts)).sum())
+    if cut:
+        log.info(
+            "%d of %d series end with rows without a value: their forecasts begin after the last value",
+            cut, len(panel.ids),
+        )  # fmt: skip
+    return shorter
 
 
 def _empty(panel: Panel) -> np.ndarray:
     """Series without any value, boolean ``[series]``."""
     return ~has_values(panel, panel.starts[1:])
+
+
+def _rounded(values: np.ndarray, digits: np.ndarray) -> np.ndarray:
+    """Values rounded to decimals of their own, ``[N]`` each: what a network in float32 can tell apart, and no more."""
+    power = np.power(10.0, np.abs(np.where(np.isinf(digits), 0, digits)))
+    rounded = np.where(digits >= 0, np.rint(values * power) / power, np.rint(values / power) * power)
+    return np.where(np.isfinite(digits), rounded, values)
 
 
 def _varies(panel: Panel) -> np.ndarray:
@@ -174,7 +196,7 @@ def _scales(forecaster: Forecaster, panel: Panel) -> tuple[np.ndarray, np.ndarra
 
 def _warn_on_step(forecaster: Forecaster, panel: Panel) -> None:
     step = float(np.median([s.nanoseconds for s in panel.steps if s is not None]))
-    if not 0.5 <= step / forecaster.step <= 2:
+    if not 0.8 <= step / forecaster.step <= 1.25:  # months and irregular steps vary a little
         log.warning(
             "warning: the run was fitted on steps of %s, the data has steps of %s; forecasts will be poor",
             pd.Timedelta(forecaster.step),

@@ -89,6 +89,16 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
         found.append(f"constant at {seen[0]:g}: it is forecast by its last value")
     outliers, remark = _outliers(seen)
     found += remark
+    if step is not None and not step.regular and regular < 0.95 and len(times) > 9:
+        found.append(
+            f"the times stand on no grid, {regular:.0%} of the steps are {duration(step.nanoseconds)}: forecasts come "
+            "at such steps, or at the times that predict is given with --at"
+        )
+    tail = len(values) - (int(np.flatnonzero(~np.isnan(values))[-1]) + 1 if len(seen) else len(values))
+    if tail:
+        found.append(
+            f"the last {tail:,} row{'s have' if tail > 1 else ' has'} no value: forecasts begin after the last value"
+        )
     hours = _hours(panel, times[~absent])
     if hours:
         found.append(hours)

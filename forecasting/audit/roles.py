@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from common.errors import InputError
 from forecasting.series.forms import COMPONENTS, date_orders, recognise
-from forecasting.series.style import UNREAD, read_times
+from forecasting.series.style import UNITS, UNREAD, read_times
 from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
@@ -49,7 +50,7 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
     sample = _sample(source)
     roles = Roles(data=dict(stated))
     if "time" not in stated:
-        roles.data["time"] = _time(source, sample, stated.get("timezone"))
+        roles.data["time"] = _time(source, sample, stated)
     time = [roles.data["time"]] if isinstance(roles.data["time"], str) else list(roles.data["time"])
     numbers = {name: _numbers(sample[name], source, stated) for name in _names(sample) if name not in time}
     texts = [name for name, values in numbers.items() if values is None]
@@ -95,21 +96,26 @@ def _texts(column: pd.Series) -> pd.Series:
     return texts[texts != ""]
 
 
-def _form(column: pd.Series, name: str, zone: str | None) -> str | None:
-    """The format of a column that holds times, or None; numbers count only under a name that speaks of time."""
+def _form(column: pd.Series, name: str, zone: str | None, form: str | None = None) -> str | None:
+    """The format of a column that holds times, or None; numbers count only under a name that speaks of time.
+
+    ``form`` is what is stated of the form of times.
+    """
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return "%Y-%m-%d %H:%M:%S"
     texts = _texts(column)
     if texts.empty:
         return None
-    if bool(texts.str.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?").all()):
+    if bool(texts.str.fullmatch(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?").all()):
         return "%H:%M"
     digits = bool(texts.str.fullmatch(r"-?\d+(\.\d+)?").all())
-    if digits and not any(word in name.lower() for word in TIME_NAMES):
+    if digits and form is None and not any(word in name.lower() for word in (*TIME_NAMES, "yyyy")):
+        return None
+    if form is not None and form in UNITS and not digits:
         return None
     try:
         any_order = frozenset(sorted(date_orders(texts))[:1])  # that it is a time does not hang on it
-        style = recognise(texts, names=(name,), stated=None, orders=any_order, zone=zone)
+        style = recognise(texts, names=(name,), stated=form, orders=any_order, zone=zone)
         read = read_times(texts, style)
     except (InputError, ValueError, TypeError, AttributeError):
         return None
@@ -120,7 +126,7 @@ def _form(column: pd.Series, name: str, zone: str | None) -> str | None:
     return style.format or f"since 1970 in {style.unit}"
 
 
-def _time(source: Source, sample: pd.DataFrame, zone: str | None) -> str | list[str]:
+def _time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> str | list[str]:
     names = {name.strip().lower(): name for name in _names(sample)}
     parts = [next((names[word] for word in words if word in names), None) for words in COMPONENTS.values()]
     if parts[0] and parts[1]:  # a year and a month, and what follows without a gap
@@ -131,8 +137,11 @@ def _time(source: Source, sample: pd.DataFrame, zone: str | None) -> str | list[
             used.append(part)
         if all(pd.to_numeric(sample[part], errors="coerce").notna().all() for part in used):
             return used
-    forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone))}
-    dates = {name: form for name, form in forms.items() if "%Y" in form or "since" in form or "%y" in form}
+    zone, whole = stated.get("timezone"), stated.get("time_format")
+    forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone, whole))}
+    if whole is not None and not forms:  # it may be that of several columns joined
+        forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone))}
+    dates = {name: form for name, form in forms.items() if any(part in form for part in ("%Y", "%y", "%G", "since"))}
     clocks = [name for name, form in forms.items() if name not in dates and "%H" in form]
     if not dates:
         hinted = [name for name in _names(sample) if name.strip().lower() in TIME_NAMES]
@@ -152,12 +161,27 @@ def _time(source: Source, sample: pd.DataFrame, zone: str | None) -> str | list[
     def rank(name: str) -> tuple[bool, int, int]:
         lowered = name.strip().lower()
         hint = next((i for i, word in enumerate(TIME_NAMES) if lowered == word), len(TIME_NAMES))
-        return ("%H" not in dates[name] and "since" not in dates[name], -sample[name].nunique(), hint)
+        coarse = not any(part in dates[name] for part in ("%H", "%I", "since"))
+        return (coarse, -sample[name].nunique(), hint)
 
     best = min(dates, key=rank)
-    if "%H" not in dates[best] and "since" not in dates[best] and clocks:
-        return [best, clocks[0]]
+    if not any(part in dates[best] for part in ("%H", "%I", "since")):
+        clocks += [name for name in _names(sample) if _is_hour(sample[name], name)]
+        if clocks:
+            return [best, clocks[0]]
     return best
+
+
+def _is_hour(column: pd.Series, name: str) -> bool:
+    """Whether a column holds hours of the day, from 0 to 23 or from 1 to 24."""
+    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+    if not {"hour", "hours", "hr", "hh", "h", "he", "time", "stunde"} & set(words):
+        return False
+    texts = column.astype("string").str.strip()
+    if not bool(texts.str.fullmatch(r"\d{1,2}").all()):
+        return False
+    numbers = set(texts.astype("int64").tolist())
+    return len(numbers) > 12 and (numbers <= set(range(24)) or numbers <= set(range(1, 25)))
 
 
 def _numbers(column: pd.Series, source: Source, stated: dict[str, Any]) -> np.ndarray | None:
@@ -225,11 +249,8 @@ def _layout(
     """Long or wide, and what the columns beside the target are."""
     data = roles.data
     listed = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
-    usable = [
-        name
-        for name in texts
-        if _form(sample[name], name, data.get("timezone")) is None and sample[name].nunique() <= FEW
-    ]
+    zone = data.get("timezone")
+    usable = [name for name in texts if _form(sample[name], name, zone) is None and 0 < sample[name].nunique() <= FEW]
     left = [name for name in texts if name not in usable and name not in time]
     if left:
         roles.remarks.append(f"left out, being times or free text: {', '.join(map(repr, left))}")
@@ -240,6 +261,7 @@ def _layout(
         static += [name for name in usable if _constant_within(pd.factorize(sample[name])[0].astype(float), group)]
     candidates = [name for name in values if name not in static]
     named = [name for name in candidates if name.strip().lower() in TARGET_NAMES]
+    usable = [name for name in usable if name != data.get("target")]
     if "target" in data:
         target: str | None = data["target"]
     elif data.get("layout") == "wide":

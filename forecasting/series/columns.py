@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -205,12 +206,17 @@ def _texts(columns: Sequence[pa.Array]) -> tuple[pd.Series, np.ndarray]:
 
 
 def _times(columns: Sequence[pa.Array], style: TimeStyle, source: Source, before: int) -> np.ndarray:
-    if style.kind is not None:
+    if style.stamps:
         return _fill_nulls(columns[0].cast(pa.timestamp("ns", tz=getattr(columns[0].type, "tz", None))))
     texts, place = _texts(columns)
     used = np.unique(place[place >= 0])
     read = np.full(len(texts) + 1, UNREAD)
-    read[used] = read_times(texts.iloc[used], style)
+    try:
+        read[used] = read_times(texts.iloc[used], style)
+    except ValueError as error:
+        raise InputError(
+            f"times cannot be read as {style.format!r} ({error})", where=source.path, remedy="another data.time_format"
+        ) from error
     times = read[place]
     wrong = (times == UNREAD) & (place >= 0)
     if wrong.any():
@@ -229,6 +235,8 @@ def _unreadable(text: str, style: TimeStyle, where: str) -> InputError:
             remedy="write all times with an offset, or none",
         )
     form = style.format or f"numbers since 1970 ({style.unit})"
+    if re.search(r"(?<!\d)(1[0-6]\d\d|2[2-9]\d\d)(?!\d)", text):
+        form += ", between the years 1678 and 2261"
     return InputError(
         f"cannot read {text!r} as a time of the form {form}",
         where=where,
@@ -261,4 +269,7 @@ def _style(source: Source, time: tuple[str, ...], stated: str | None, zone: str 
         raise InputError(
             error.problem, where=f"{source.path}, column {' '.join(time)!r}", remedy=error.remedy
         ) from None
-    return replace(style, zone=shared_offset(texts)) if style.offset not in ("", "name") else style
+    if style.offset not in ("", "name"):
+        style = replace(style, zone=shared_offset(texts))
+    numbers = kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
+    return replace(style, kind=kind.to_pandas_dtype().__name__) if numbers else style

@@ -100,9 +100,9 @@ def recognise(
     Raises:
         InputError: If they are of no form that is known, or of two.
     """
-    if stated in UNITS:
-        return TimeStyle(unit=stated)
     texts = texts.str.strip()
+    if stated in UNITS:
+        return TimeStyle(unit=stated, fraction=_digits(texts))
     ending = ZULU.search(str(texts.iloc[0]))
     zulu = ending[0] if ending else "Z"
     plain = texts.str.replace(ZULU, "Z", regex=True)
@@ -110,7 +110,7 @@ def recognise(
     if stated is None:
         plain, style = _without_clock_names(plain, style, zone)
     found = stated or _components(names)
-    late = hour_24(found or "")
+    late = hour_24(found or (" %H" if len(names) > 1 and plain.str.fullmatch(r".* \d{1,2}").all() else ""))
     style = replace(style, hour24=bool(plain.str.contains(late).any()))
     plain = plain.str.replace(late, "00", regex=True)
     if found is None:
@@ -179,6 +179,10 @@ def _components(names: tuple[str, ...]) -> str | None:
 
 def _number_style(texts: pd.Series, first: str) -> TimeStyle:
     """Times that are numbers: dates written together, years, or counts since 1970."""
+    if bool(texts.str.endswith(".0").all()):  # whole numbers that a program made decimal
+        whole = texts.str.removesuffix(".0")
+        style = _number_style(whole, first.removesuffix(".0"))
+        return replace(style, format=f"{style.format}.0") if style.format else replace(style, fraction=1)
     numbers = pd.to_numeric(texts)
     low, high = float(numbers.min()), float(numbers.max())
     length = set(texts.str.len())
@@ -194,12 +198,18 @@ def _number_style(texts: pd.Series, first: str) -> TimeStyle:
     for unit in ("s", "ms", "us", "ns"):
         # From 1973 to 2128: below, a count of seconds could as well be a row number.
         if low * UNITS[unit] >= 1e8 * 1e9 and high * UNITS[unit] <= 5e9 * 1e9:
-            return TimeStyle(unit=unit)
+            return TimeStyle(unit=unit, fraction=_digits(texts))
     raise InputError(
         f"cannot read {first!r} as a time",
         remedy='state data.time_format: "%Y%m%d" or the like; s, ms, us or ns for a count since 1970; excel for the '
         "days of a spreadsheet",
     )
+
+
+def _digits(texts: pd.Series) -> int:
+    """Most digits behind a decimal point."""
+    most = texts.str.extract(r"\.(\d+)$", expand=False).str.len().max()
+    return 0 if pd.isna(most) else int(most)
 
 
 def _all_dates(texts: pd.Series, form: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from forecasting.series.tidy import (
 )  # fmt: skip
 
 Layout = Literal["long", "wide"]
+_OURS = re.compile(r"forecast|model|(lo|hi)-\d+(\.\d+)?")
 
 
 def read_panel(
@@ -101,6 +103,11 @@ def read_panel(
     else:
         taken = {*times, *covariates.values()}
         values = _channels(source, channels, taken)
+    for name in (*ids, *times):
+        if _OURS.fullmatch(name):
+            raise InputError(
+                f"the column {name!r} is called as a column of the forecasts is", where=path, remedy="rename it"
+            )
     texts = [name for name in covariates.values() if name in categorical]
     columns = load_columns(
         source,

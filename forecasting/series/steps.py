@@ -28,7 +28,8 @@ class Step:
         kind: ``fixed``, elapsed time; ``local``, the same on the local clock, whose days may have 23 or 25 hours;
             ``business``, Monday to Friday; ``months``.
         count: Number of months.
-        day: Day of the month that steps of months aim at; shorter months have it on their last day.
+        day: Day of the month that steps of months aim at; shorter months have it on their last day. 0 stands for the
+            first business day of the month, -1 for the last.
         regular: Whether all times stand on the grid of this step.
     """
 
@@ -44,7 +45,8 @@ class Step:
             return "business day"
         if self.kind == "months":
             unit, count = ("year", self.count // 12) if self.count % 12 == 0 else ("month", self.count)
-            return f"{count} {unit}" + ("s" if count > 1 else "")
+            which = {0: ", first business day", -1: ", last business day"}.get(self.day, "")
+            return f"{count} {unit}" + ("s" if count > 1 else "") + which
         return duration(self.nanoseconds)
 
 
@@ -119,9 +121,7 @@ def grid(first: int, step: Step, clock: Clock, begin: int, stop: int) -> np.ndar
     if step.kind == "business":
         days = np.busday_offset(_date(day), places, roll="forward", weekmask=_WEEKDAYS).astype(np.int64)
     else:
-        months = _date(day).astype("datetime64[M]") + places * step.count
-        last = (months + 1).astype("datetime64[D]") - months.astype("datetime64[D]")  # days in the month
-        days = months.astype("datetime64[D]").astype(np.int64) + np.minimum(step.day, last.astype(np.int64)) - 1
+        days = _days_in(_date(day).astype("datetime64[M]") + places * step.count, step.day)
     return local_moments(days * DAY + clock_time, clock)
 
 
@@ -143,9 +143,12 @@ def _months(times: np.ndarray, clock: Clock) -> Step | None:
     if len(set((local % DAY).tolist())) > 1:
         return None
     dates = pd.DatetimeIndex((local // DAY).astype("datetime64[D]"))
-    days, last = dates.day.to_numpy(), dates.days_in_month.to_numpy()
-    day = 31 if bool((days == last).all()) else int(days.max())  # month ends stay month ends
-    if not bool((days == np.minimum(day, last)).all()):
+    days = local // DAY
+    months = _date(days).astype("datetime64[M]")
+    # Month ends stay month ends.
+    rules = (31, int(dates.day.to_numpy().max()), -1, 0)
+    day = next((rule for rule in rules if bool((_days_in(months, rule) == days).all())), None)
+    if day is None:
         return None
     counts = np.diff(dates.year.to_numpy() * 12 + dates.month.to_numpy())
     count = int(np.gcd.reduce(counts))
@@ -153,6 +156,17 @@ def _months(times: np.ndarray, clock: Clock) -> Step | None:
     if count != usual or counts.sum() // count + 1 > MOST_GRID * len(times):
         return None
     return Step(int(count * 365.2425 / 12 * DAY), "months", count, day, regular=True)
+
+
+def _days_in(months: np.ndarray, day: int) -> np.ndarray:
+    """The day of :class:`Step` in each month, as days since 1970."""
+    first, following = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]")
+    if day == 0:
+        return np.busday_offset(first, 0, roll="forward", weekmask=_WEEKDAYS).astype(np.int64)
+    if day == -1:
+        return np.busday_offset(following, -1, roll="forward", weekmask=_WEEKDAYS).astype(np.int64)
+    length = (following - first).astype(np.int64)
+    return first.astype(np.int64) + np.minimum(day, length) - 1
 
 
 def _business(times: np.ndarray, clock: Clock) -> Step | None:

@@ -17,6 +17,7 @@ EXCEL_EPOCH = -25_569 * DAY  # 1899-12-30, which the days of a spreadsheet count
 CLOCK_NAME = re.compile(r"(?<=[\dmM])\s?\b([A-Z]{3,5})$")
 OFFSET = re.compile(r"(?:\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?|T\d{4}(?:\d{2})?)\s*(Z|[+-]\d{2}(?::?\d{2})?)$")
 ZULU = re.compile(r"(?<=\d)\s?(UTC|GMT)$")
+_FIRST_STAMP, _LAST_STAMP = pd.Timestamp(1678, 1, 1), pd.Timestamp(2262, 1, 1)
 _PARTS = re.compile(r"%[a-zA-Z]|[^%]+|%%")
 _DIGITS = {
     "%Y": r"\d{4}", "%G": r"\d{4}", "%y": r"\d{2}", "%f": r"\d+", "%j": r"\d{1,3}", "%u": r"\d", "%Q": r"[1-4]",
@@ -45,10 +46,10 @@ class TimeStyle:
         unpadded: Directives of the format that are written without leading zeros.
         upper: Directives whose words are written in capitals.
         lower: Directives whose words are written in small letters.
-        fraction: Digits of a fraction of a second.
+        fraction: Digits of a fraction of a second, or of what a number counts.
         hour24: Whether midnight is written as 24:00 of the day before.
         zulu: What stands for an offset of zero where ``offset`` is ``Z``; some write `` UTC``.
-        kind: Type of the column in Parquet, or None for text.
+        kind: Type of the column in Parquet that is no text, else None.
     """
 
     format: str = ""
@@ -68,6 +69,11 @@ class TimeStyle:
     def iso(self) -> bool:
         """Whether it is ISO 8601, whose rows may leave out midnight or a zero fraction."""
         return self.format.startswith("%Y-%m-%d") and bool(_ISO_TIME.fullmatch(self.format[8:]))
+
+    @property
+    def stamps(self) -> bool:
+        """Whether the times are a Parquet column of dates or timestamps."""
+        return self.kind is not None and self.kind.startswith(("timestamp", "date"))
 
     @property
     def aware(self) -> bool:
@@ -117,7 +123,9 @@ def read_times(texts: pd.Series, style: TimeStyle) -> np.ndarray:
     unread = parsed.isna().to_numpy()
     if parsed.dt.tz is not None:
         parsed = parsed.dt.tz_localize(None)
-    nanoseconds = parsed.astype("datetime64[ns]").astype("int64").to_numpy(copy=True) + later
+    outside = (parsed < _FIRST_STAMP) | (parsed > _LAST_STAMP)  # of what nanoseconds can count
+    unread = unread | outside.to_numpy(dtype=bool)
+    nanoseconds = parsed.mask(outside).astype("datetime64[ns]").astype("int64").to_numpy(copy=True) + later
     nanoseconds[unread] = UNREAD
     return nanoseconds
 
@@ -206,22 +214,30 @@ def split_format(form: str, columns: int) -> list[str]:
 
     With more blanks than that, the first column has those that are over: a date may have some, a time of day has none.
     """
-    parts = form.split(" ")
+    parts = form.replace(" %p", "\0%p").split(" ")  # which belongs to the hour
     over = len(parts) - columns + 1
-    return [" ".join(parts[:over]), *parts[over:]]
+    return [part.replace("\0", " ") for part in (" ".join(parts[:over]), *parts[over:])]
 
 
 def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
     if style.unit is not None and style.unit != "excel":
         scale = UNITS[style.unit]
-        # The fraction apart, since nanoseconds since 1970 do not fit a float.
-        return times // scale if not (times % scale).any() else times // scale + times % scale / scale
+        whole, rest = times // scale, times % scale
+        if style.kind is not None or not style.fraction:
+            return whole if not rest.any() else whole + rest / scale
+        digits = len(str(scale)) - 1
+        fractions = [f"{part:0{digits}d}"[: style.fraction].ljust(style.fraction, "0") for part in rest]
+        return np.array([f"{number}.{part}" for number, part in zip(whole, fractions, strict=True)], dtype=object)
     local = clock("UTC" if style.offset == "Z" else style.zone, int(times[0]), int(times[-1])).local(times)
     if style.unit == "excel":
         days = np.round((local - EXCEL_EPOCH) / DAY, 10)  # as many digits as a spreadsheet writes
         return days if (local % DAY).any() else days.astype(np.int64)
-    if style.kind is not None:
-        return local.astype("datetime64[ns]")
+    if style.stamps:
+        zone = re.search(r"tz=([^\]]+)", style.kind or "")
+        if zone is None:
+            return local.astype("datetime64[ns]")
+        moments = pd.DatetimeIndex(times.astype("datetime64[ns]")).tz_localize("UTC")
+        return moments.tz_convert(zone[1]).to_numpy(dtype=object)
     offsets = _offset_texts(local - times, style)
     midnight = (local % DAY == 0) & style.hour24
     local = local - np.where(midnight, HOUR, 0)  # on the evening of the day before
@@ -234,7 +250,8 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
             texts = texts + np.where(midnight, "24", _directive(part, stamps, style, local))
         else:
             texts = texts + _directive(part, stamps, style, local)
-    return texts + " " + offsets if style.offset == "name" else texts
+    texts = texts + " " + offsets if style.offset == "name" else texts
+    return texts if style.kind is None else texts.astype(style.kind)
 
 
 def _directive(part: str, stamps: pd.DatetimeIndex, style: TimeStyle, local: np.ndarray) -> np.ndarray | str:

@@ -324,15 +324,19 @@ def test_intervals_have_a_width_where_nothing_was_observed_in_validation(farview
     assert "| validation | 55 | no value observed |" in (tmp_path / "run" / "card.md").read_text()
 
 
-def test_a_series_with_nothing_recent_repeats_its_last_value(farview_forecast, tmp_path):
+def test_forecasts_follow_the_last_value_of_a_series_that_ends_without_values(farview_forecast, tmp_path, caplog):
+    caplog.set_level("INFO", logger="farview")
     ended = noise(seed=1)
-    ended[-24:] = np.nan
-    done, table = fitted(farview_forecast, tmp_path, hourly(a=noise(), b=ended))
+    frame = hourly(a=noise(), b=ended)
+    frame.loc[len(frame) - 24 :, "b"] = np.nan
+    done, table = fitted(farview_forecast, tmp_path, frame)
     assert done.exit_code == 0
-    part = table[table["unique_id"] == "b"]
-    np.testing.assert_allclose(part["forecast"], ended[-25], rtol=1e-6)
-    assert part["model"].unique().tolist() == ["last-value"]
-    assert (part["hi-95"] - part["forecast"] > 0.5).all()  # as wide as the errors of last values, in its own scale
+    times = table.groupby("unique_id", sort=False)["ds"].first()
+    last = pd.to_datetime(frame["ds"].iloc[-1])
+    assert pd.to_datetime(times["a"]) == last + pd.Timedelta("1h")
+    assert pd.to_datetime(times["b"]) == last - pd.Timedelta("23h")
+    assert table["model"].nunique() == 1
+    assert "1 of 2 series end with rows without a value: their forecasts begin after the last value" in caplog.text
 
 
 def test_a_test_part_without_values_is_said(farview_forecast, tmp_path):
