@@ -11,7 +11,7 @@ import pandas as pd
 
 from common.errors import InputError
 from forecasting.series.forms import COMPONENTS, date_orders, recognise
-from forecasting.series.style import UNITS, UNREAD, read_times
+from forecasting.series.style import UNITS, UNREAD, pattern_of, read_times
 from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
@@ -111,7 +111,7 @@ def _form(column: pd.Series, name: str, zone: str | None, form: str | None = Non
     digits = bool(texts.str.fullmatch(r"-?\d+(\.\d+)?").all())
     if digits and form is None and not any(word in name.lower() for word in (*TIME_NAMES, "yyyy")):
         return None
-    if form is not None and form in UNITS and not digits:
+    if form is not None and not (digits if form in UNITS else texts.str.fullmatch(pattern_of(form)).any()):
         return None
     try:
         any_order = frozenset(sorted(date_orders(texts))[:1])  # that it is a time does not hang on it
@@ -139,7 +139,7 @@ def _time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> str |
             return used
     zone, whole = stated.get("timezone"), stated.get("time_format")
     forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone, whole))}
-    if whole is not None and not forms:  # it may be that of several columns joined
+    if whole is not None and set(forms.values()) <= {"%H:%M"}:  # it may be that of several columns joined
         forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone))}
     dates = {name: form for name, form in forms.items() if any(part in form for part in ("%Y", "%y", "%G", "since"))}
     clocks = [name for name, form in forms.items() if name not in dates and "%H" in form]
@@ -250,7 +250,8 @@ def _layout(
     data = roles.data
     listed = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
     zone = data.get("timezone")
-    usable = [name for name in texts if _form(sample[name], name, zone) is None and 0 < sample[name].nunique() <= FEW]
+    texts = [name for name in texts if not _texts(sample[name]).empty]
+    usable = [name for name in texts if _form(sample[name], name, zone) is None and sample[name].nunique() <= FEW]
     left = [name for name in texts if name not in usable and name not in time]
     if left:
         roles.remarks.append(f"left out, being times or free text: {', '.join(map(repr, left))}")

@@ -271,5 +271,6 @@ def _style(source: Source, time: tuple[str, ...], stated: str | None, zone: str 
         ) from None
     if style.offset not in ("", "name"):
         style = replace(style, zone=shared_offset(texts))
-    numbers = kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind))
-    return replace(style, kind=kind.to_pandas_dtype().__name__) if numbers else style
+    if kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        style = replace(style, kind=kind.to_pandas_dtype().__name__)
+    return style

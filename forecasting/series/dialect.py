@@ -28,10 +28,14 @@ _MARKS = (
 )  # fmt: skip
 _TIME = re.compile(r"\s*(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([ T].*)?$")
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$")
-_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*$")
-_POINT = re.compile(r"\s*[+-]?\d*\.\d+\s*$")
+_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$")
+_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*$")
 _THOUSANDS_COMMA = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*$")
 _THOUSANDS_POINT = re.compile(r"\s*[+-]?[1-9]\d{0,2}((\.\d{3})+,\d*|(\.\d{3}){2,})\s*$")
+_GROUPED_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+$")
+_SIGN = re.compile(r"[+-]?\s*([$€£¥])\s*[\d.,]+$|[+-]?[\d.,]+\s*([$€£¥%])$")
+_SEPARATOR_STATED = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
+LEAST_GROUPED = 5  # different numbers that may be grouped by points, before it is asked
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,10 @@ class Dialect:
         separator: What stands between two fields.
         decimal: ``.`` or ``,``.
         thousands: What groups digits by three, or None.
-        skip: Lines before the first row: what precedes the heading, and the heading.
+        signs: Signs of a currency or of percent that numbers are written with.
+        heading: Lines before the heading.
+        skip: Lines before the first row: what precedes the heading, the heading, and units below it.
+        returns: Whether lines end with a carriage return alone.
         multiline: Whether texts may hold line breaks.
         columns: Names from the heading, without surrounding blanks. A column without a name is called
             ``column 3`` after its place, and of two equal names the second is ``name.1``.
@@ -53,7 +60,10 @@ class Dialect:
     separator: str
     decimal: str
     thousands: str | None
+    signs: str
+    heading: int
     skip: int
+    returns: bool
     multiline: bool
     columns: tuple[str, ...]
 
@@ -114,9 +124,14 @@ def find_dialect(
         raise InputError(
             f"cannot be read in the encoding {encoding!r} ({error})", where=path, remedy="another data.encoding"
         ) from error
+    text = text.rstrip("\0")
     if len(raw) == SAMPLE:
-        text = text[: text.rfind("\n") + 1] or text  # the last line may be cut
+        text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text  # the last line may be cut
+    stated = _SEPARATOR_STATED.match(text)  # for spreadsheets; no row of the table
+    if stated:
+        text, separator = text[stated.end() :], separator or stated[1]
     separator, records = _separator(text, separator)
+    records = [(line + bool(stated), fields) for line, fields in records]
     if not records:
         raise InputError("the file is empty", where=path, remedy="a CSV with a heading and rows")
     width = _width(records)
@@ -129,11 +144,15 @@ def find_dialect(
         place -= 1  # every row ends in a separator, the heading does not
     line, heading = records[place]
     heading = heading + [""] * (width - len(heading))
-    rows = [fields for _, fields in records[place + 1 :]]
+    units = _lines_of_units([fields for _, fields in records[place + 1 :]])
+    below = records[place + units][0]
+    rows = [fields for _, fields in records[place + 1 + units :]]
     _check_heading([name for name in heading if name.strip()], path, line)
-    found, thousands = _decimal(rows, path, decimal)
+    signs = "".join(sorted({m[1] or m[2] for fields in rows for cell in fields if (m := _SIGN.match(cell.strip()))}))
+    found, thousands = _decimal([[_bare(cell) for cell in fields] for fields in rows], path, decimal)
     return Dialect(
-        encoding=encoding, separator=separator, decimal=found, thousands=thousands, skip=line,
+        encoding=encoding, separator=separator, decimal=found, thousands=thousands, signs=signs, heading=line - 1,
+        skip=below, returns="\r" in text and "\n" not in text,
         multiline=any("\n" in field for fields in rows for field in fields), columns=_names(heading),
     )  # fmt: skip
 
@@ -185,7 +204,9 @@ def _encoding(raw: bytes) -> str:
         if raw.startswith(mark):
             return name
     even, odd = raw[0::2].count(0), raw[1::2].count(0)
-    if max(even, odd) > len(raw) // 8:  # letters of Latin scripts leave every other byte of UTF-16 zero
+    if max(even, odd) > max(
+        len(raw) // 8, 2 * min(even, odd)
+    ):  # letters of Latin scripts leave every other byte of UTF-16 zero
         return "utf-16-le" if odd > even else "utf-16-be"
     try:
         codecs.getincrementaldecoder("utf-8")().decode(raw, final=len(raw) < SAMPLE)
@@ -243,6 +264,34 @@ def _check_heading(heading: list[str], path: Path, line: int) -> None:
         )
 
 
+def _lines_of_units(rows: list[list[str]]) -> int:
+    """Lines below the heading with neither time nor number where all others have them: units, and how values arose."""
+    width = min(map(len, rows), default=0)
+    for count in range(min(3, len(rows) - 3), 0, -1):
+        first, rest = rows[:count], rows[count:]
+        times = [j for j in range(width) if all(_digits(fields[j]) >= 4 for fields in rest)]
+        numbers = [j for j in range(width) if all(_NUMBER.match(_bare(fields[j])) for fields in rest)]
+        if not times or not numbers:
+            continue
+        if all(
+            all(_digits(fields[j]) < 2 for j in times)
+            and any(fields[j].strip() for j in numbers)
+            and not any(_NUMBER.match(_bare(cell)) for cell in fields)
+            for fields in first
+        ):
+            return count
+    return 0
+
+
+def _digits(cell: str) -> int:
+    return sum(map(str.isdecimal, cell))
+
+
+def _bare(cell: str) -> str:
+    """A number without signs of currency or percent."""
+    return cell.strip().strip("$€£¥%() ")
+
+
 def _names(heading: list[str]) -> tuple[str, ...]:
     names: list[str] = []
     for place, raw in enumerate(heading):
@@ -250,6 +299,17 @@ def _names(heading: list[str]) -> tuple[str, ...]:
         again = sum(other == name or other.startswith(f"{name}.") for other in names) if name in names else 0
         names.append(f"{name}.{again}" if again else name)
     return tuple(names)
+
+
+def _grouped_by_points(rows: list[list[str]]) -> str | None:
+    """A number such as 1.012 of a column whose other numbers are 987 and the like: never 1.01, 1.0125 or 1012."""
+    for column in zip(*(fields for fields in rows if len(fields) == len(rows[0])), strict=True):
+        cells = {cell.lstrip("+-") for cell in column if _NUMBER.match(cell)}
+        grouped = {cell for cell in cells if _GROUPED_POINT.match(cell)}
+        others = cells - grouped
+        if len(grouped) >= LEAST_GROUPED and others and all(cell.isdecimal() and len(cell) <= 3 for cell in others):
+            return min(grouped)
+    return None
 
 
 def _decimal(rows: list[list[str]], path: Path, stated: str | None) -> tuple[str, str | None]:
@@ -260,10 +320,17 @@ def _decimal(rows: list[list[str]], path: Path, stated: str | None) -> tuple[str
     by_comma = [cell for cell in cells if _THOUSANDS_COMMA.match(cell)]
     by_point = sum(bool(_THOUSANDS_POINT.match(cell)) for cell in cells)
     if stated == "," or (stated is None and by_point):
-        return ",", "." if by_point else None
+        return ",", "." if by_point or any(_GROUPED_POINT.match(cell) for cell in cells) else None
     if stated == ".":
         return ".", "," if by_comma else None
     if len(comma) <= point:
+        doubtful = None if comma or stated else _grouped_by_points(rows)
+        if doubtful:
+            raise InputError(
+                f"{doubtful!r} may have a decimal point or group thousands by it, and no cell decides it",
+                where=path,
+                remedy='data.decimal: "," or "."',
+            )
         return ".", "," if by_comma and not set(comma) - set(by_comma) else None
     if set(comma) - set(by_comma):
         return ",", None

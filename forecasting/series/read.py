@@ -278,8 +278,12 @@ def _dialect_notes(source: Source) -> list[str]:
     if dialect.decimal != "." or dialect.thousands:
         grouped = f", thousands by {dialect.thousands!r}" if dialect.thousands else ""
         notes.append(f"the decimal mark is {dialect.decimal!r}{grouped}")
-    if dialect.skip > 1:
-        notes.append(f"{count(dialect.skip - 1, 'line')} before the heading passed over")
+    if dialect.signs:
+        notes.append(f"numbers are written with {' or '.join(dialect.signs)}, which is left out")
+    if dialect.heading:
+        notes.append(f"{count(dialect.heading, 'line')} before the heading passed over")
+    if dialect.skip > dialect.heading + 1:
+        notes.append(f"{count(dialect.skip - dialect.heading - 1, 'line')} of units below the heading passed over")
     return notes
 
 

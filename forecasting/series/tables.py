@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ MISSING = (
 PART = 1 << 24  # bytes of CSV that are read at a time
 LINE = 1 << 12  # a part with more bytes than that is not blank
 BLOCK = 1 << 20  # bytes of them that a core parses at a time
+_GROUPS = re.compile("(?<=\\d)[ \u00a0\u202f\u2009'\u2019](?=\\d{3}(?!\\d))")  # blanks and apostrophes by thousands
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -141,14 +143,30 @@ def numbers_of(texts: pd.Series, dialect: Dialect | None, missing: Sequence[str]
         dialect: How the file writes numbers.
         missing: Texts that mean a missing number, beside :data:`MISSING`.
     """
-    plain = texts.str.strip()
+    plain = texts.str.strip().str.replace("\u2212", "-", regex=False)
     absent = (plain.isna() | plain.isin((*MISSING, *missing))).to_numpy()
+    if dialect is not None:
+        plain = _without_signs(plain, absent, dialect.signs)
+    truth = plain.str.lower()
+    if not absent.all() and bool(truth[~absent].isin(("true", "false")).all()):
+        return np.where(absent, np.nan, (truth == "true").to_numpy(dtype=np.float64, na_value=np.nan))
+    plain = plain.str.replace(_GROUPS, "", regex=True)
     if dialect is not None and dialect.thousands:
         plain = plain.str.replace(dialect.thousands, "", regex=False)
     if dialect is not None and dialect.decimal == ",":
         plain = plain.str.replace(",", ".", regex=False)
     values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(absent, np.nan, np.where(np.isnan(values), np.inf, values))
+
+
+def _without_signs(texts: pd.Series, absent: np.ndarray, signs: str) -> pd.Series:
+    """Numbers without their signs of currency or percent, which all of them must have, and minus for parentheses."""
+    texts = texts.str.replace(r"^\(\s*(.*\d.*?)\s*\)$", r"-\1", regex=True)
+    for sign in signs:
+        if bool(texts[~absent].str.contains(sign, regex=False).all()):
+            texts = texts.str.replace(sign, "", n=1, regex=False).str.replace(r"^([+-]?)\s+", r"\1", regex=True)
+            texts = texts.str.strip()
+    return texts
 
 
 def _scan_csv(
@@ -203,6 +221,8 @@ def _parts(file: IO[bytes], dialect: Dialect) -> Iterator[memoryview]:
     rest, skip = b"", dialect.skip
     while raw := file.read(PART):
         part = rest + (raw if plain else decoder.decode(raw).encode())
+        if dialect.returns:
+            part = part.replace(b"\r", b"\n")
         begin = 0
         while skip and (end := part.find(b"\n", begin) + 1):
             begin, skip = end, skip - 1
@@ -214,7 +234,7 @@ def _parts(file: IO[bytes], dialect: Dialect) -> Iterator[memoryview]:
         rest = part[end:]
         if end - begin > LINE or part[begin:end].strip():
             yield memoryview(part)[begin:end]  # copied neither here nor by pyarrow
-    if not skip and rest.strip():
+    if not skip and rest.strip(b"\0 \t\r\n"):  # some loggers fill the file with zeros
         yield memoryview(rest)
 
 

@@ -58,6 +58,8 @@ def book(folder):
 SHIFTED = hourly(200).assign(z=lambda frame: frame["y"].shift(-1))
 EMPTY = hourly(40, z=np.nan).assign(unique_id="a", z=lambda f: f["y"])
 
+GROUPED = [f"{int(980 + 2 * i):,d}".replace(",", ".") for i in range(30)]  # 982 to 1.038
+
 # What stands in the file, and what is said of it on the command line.
 AUDITS = {
     "the file is empty": ("", ()),
@@ -76,6 +78,11 @@ AUDITS = {
     "some times with an offset from UTC, some without": (changed(40, "ds", "2024-01-02 16:00:00+01:00"), ()),
     "a row without its time": (changed(40, "ds", ""), ()),
     "a count of seconds that may be anything": ("ds,y\n1,5\n2,6\n3,5\n", ()),
+    "times that name their clock, no zone stated": ("ds,y\n2024-01-01 10:00 CET,1\n2024-01-01 11:00 CET,2\n", ()),
+    "days of a spreadsheet": ("date,y\n" + "".join(f"{45292 + i},{i % 5}\n" for i in range(30)), ()),
+    "years that no nanoseconds reach": (
+        "ds,y\n" + "".join(f"{1500 + i}-06-01,{i % 5}\n" for i in range(30)), ("data.time=ds",),
+    ),
     "a zone that does not exist": (csv(hourly()), ("data.timezone=Berlin",)),
     "an hour that the local clock leaves out": (csv(hourly(start="2024-03-30")), ("data.timezone=Europe/Berlin",)),
     "the hour that the local clock shows twice": (local("2024-10-26", 120), ("data.timezone=Europe/Berlin",)),
@@ -96,6 +103,23 @@ AUDITS = {
         "Zeit;Höhe\n" + "".join(f"{d:02d}.03.2024 00:00;{d},5\n" for d in range(1, 30)), (),
     ),
     "lines before the heading": ("Station 7\nmade by logger\n\n" + csv(hourly()), ()),
+    "units below the heading": (csv(hourly()).replace("y\n", "y\n,°C\nSmp,Avg\n", 1), ()),
+    "a line `sep=;` for spreadsheets": ("sep=;\n" + csv(hourly()).replace(",", ";"), ()),
+    "a point that may be decimal or not": (
+        "ds;y\n" + "".join(f"2024-01-{i:02d};{GROUPED[i]}\n" for i in range(1, 30)), (),
+    ),
+    "prices and percent": (
+        "ds,a,b\n" + "".join(f'2024-01-{i:02d},"$1,{i}34.50",{i / 2}%\n' for i in range(10, 30)), (),
+    ),
+    "some numbers with a sign of percent, some without": (
+        "ds,y\n" + "".join(f"2024-01-{i:02d},{i}{'%' if i % 2 else ''}\n" for i in range(1, 30)), ("data.target=y",),
+    ),
+    "a column called as the forecasts are": (csv(hourly(unique_id="a").rename(columns={"unique_id": "model"})),
+                                             ("data.id=model",)),
+    "steps that no grid explains": (
+        "ds,y\n" + "".join(f"2024-{m:02d}-{d:02d},{m + d}\n" for m in range(1, 13) for d in (1, 15)), (),
+    ),
+    "rows at the end without a value": (csv(hourly().assign(y=lambda f: f["y"].where(f.index < 48))), ()),
     "a series without a name": (changed(40, "unique_id", "", unique_id="a"), ()),
     "a constant series": (csv(hourly().assign(y=3)), ()),
     "every value missing": (csv(pd.concat([hourly(unique_id="a"), hourly(unique_id="b").assign(y=np.nan)])), ()),

@@ -6,6 +6,8 @@ import pytest
 
 from common.errors import InputError
 from forecasting.audit.roles import find_roles
+from forecasting.requests import time_columns
+from forecasting.series.read import read_panel
 from forecasting.series.tables import open_source
 
 STAMPS = pd.date_range("2024-01-01", periods=60, freq="h")
@@ -86,3 +88,36 @@ def test_numbers_are_times_only_under_a_name_of_time(tmp_path):
     assert roles(tmp_path, pd.DataFrame({"epoch": seconds, "x": values()})).data == {"time": "epoch", "target": "x"}
     with pytest.raises(InputError, match="no column holds times"):
         roles(tmp_path, pd.DataFrame({"sensor": seconds, "x": values()}))
+
+
+def test_hours_in_a_column_of_their_own(tmp_path):
+    for name, first in (("Hour", 0), ("HourEnding", 1), ("HE", 1)):
+        hours = np.tile(np.arange(24) + first, 20)
+        days = pd.date_range("2024-01-01", periods=20).repeat(24).strftime("%m/%d/%Y")
+        found = roles(tmp_path, pd.DataFrame({"Date": days, name: hours, "Load": values(count=480)}))
+        assert found.data == {"time": ["Date", name], "target": "Load"}
+        panel = read_panel(tmp_path / "f.csv", **found.data)
+        assert panel.times[0] == pd.Timestamp("2024-01-01").value + first * 3600 * 10**9
+        assert (np.diff(panel.times) == 3600 * 10**9).all()
+
+
+def test_a_clock_of_twelve_hours_in_a_column_of_its_own(tmp_path):
+    stamps = pd.date_range("2024-01-01", periods=60, freq="h")
+    frame = pd.DataFrame({"Date": stamps.strftime("%m/%d/%Y"), "Time": stamps.strftime("%I:%M %p"), "y": values()})
+    found = roles(tmp_path, frame, time_format="%m/%d/%Y %I:%M %p")
+    assert found.data["time"] == ["Date", "Time"]
+    panel = read_panel(tmp_path / "f.csv", **found.data)
+    written = time_columns(panel.times, panel)
+    assert written["Date"].tolist() == frame["Date"].tolist()
+    assert written["Time"].tolist() == frame["Time"].tolist()
+
+
+def test_a_stated_form_helps_to_find_the_times(tmp_path):
+    frame = pd.DataFrame({"when": STAMPS.strftime("%d|%m|%Y %H"), "y": values()})
+    assert roles(tmp_path, frame, time_format="%d|%m|%Y %H").data["time"] == "when"
+
+
+def test_neither_the_target_nor_an_empty_column_is_a_covariate(tmp_path):
+    frame = pd.DataFrame({"ds": STAMPS, "y": ["yes", "no"] * 30, "z": values(), "empty": None})
+    found = roles(tmp_path, frame, target="y")
+    assert found.data == {"target": "y", "time": "ds", "past": ["z"]}

@@ -69,6 +69,8 @@ HOURS6 = [t for t in pd.date_range("2021-01-01", periods=4800, freq="h", tz="Eur
         (pd.date_range("2021-01-01", periods=30, freq="QS"), "UTC", "months", "3 months"),
         (pd.date_range("1900-01-01", periods=130, freq="YS"), "UTC", "months", "1 year"),
         (pd.date_range("2021-01-01", periods=30, freq="MS", tz="Europe/Berlin"), "Europe/Berlin", "months", "1 month"),
+        (pd.date_range("2021-01-29", periods=30, freq="BME"), "UTC", "months", "1 month, last business day"),
+        (pd.date_range("2021-01-01", periods=30, freq="BMS").delete(7), "UTC", "months", "1 month, first business day"),
         (pd.bdate_range("2021-01-01", periods=80).delete([7, 20]), "UTC", "business", "business day"),
         (pd.date_range("2021-01-01", periods=20, freq="D"), "UTC", "local", "1 day"),
         (DAYS, "Europe/Berlin", "local", "1 day"),
@@ -97,6 +99,8 @@ def test_what_follows_is_what_the_calendar_says():
 
     assert after(["2024-01-31", "2024-02-29", "2024-03-31"])[0] == "2024-04-30 00:00:00"
     assert after(["2022-12-30", "2023-01-30", "2023-02-28"])[0] == "2023-03-30 00:00:00"
+    ends = pd.date_range("2016-01-29", periods=9, freq="BME")
+    assert after(ends[:8]) == [str(ends[8]), "2016-10-31 00:00:00"]
     friday = pd.bdate_range("2024-01-01", periods=15)
     assert friday[-1].day_name() == "Friday"
     assert after(friday)[0] == "2024-01-22 00:00:00"  # a Monday

@@ -240,3 +240,64 @@ def test_letters_of_another_encoding_far_down_are_named(tmp_path):
     (tmp_path / "f.csv").write_bytes(text + "2024-02-01 00:00:00,1,é\n".encode("cp1252"))
     with pytest.raises(InputError, match=r"not all of it is text in the encoding 'utf-8'"):
         read(tmp_path / "f.csv", id="id", duplicates="last")
+
+
+@pytest.mark.parametrize(
+    ("cells", "numbers"),
+    [
+        (["$1,234.50", "$7.25", ""], [1234.5, 7.25, np.nan]),
+        (["10.024,40 €", "7,25 €"], [10024.4, 7.25]),
+        (["4.99%", "-0.5 %"], [4.99, -0.5]),
+        (["(0.06)", "1.5"], [-0.06, 1.5]),
+        (["\u22121.08", "2.5"], [-1.08, 2.5]),
+        (["10\u202f060,88", "7,5"], [10060.88, 7.5]),
+        (["9'808.27", "7.5"], [9808.27, 7.5]),
+        (["True", "false"], [1, 0]),
+        (["1,0E+02", "2,5E-01"], [100, 0.25]),
+    ],
+)
+def test_numbers_as_people_write_them(tmp_path, cells, numbers):
+    rows = "".join(f"2024-01-0{i + 1}\t{cell}\n" for i, cell in enumerate(cells))
+    panel = read(write(tmp_path, "ds\ty\n" + rows))
+    np.testing.assert_allclose(panel.values, numbers)
+
+
+def test_lines_that_end_with_a_carriage_return_and_zeros_at_the_end(tmp_path):
+    (tmp_path / "f.csv").write_bytes(LONG.replace("\n", "\r").encode())
+    assert read(tmp_path / "f.csv").ids == ("b", "a")
+    (tmp_path / "g.csv").write_bytes(LONG.encode() + bytes(300))
+    assert len(read(tmp_path / "g.csv").values) == 5
+
+
+def test_a_first_row_without_values_is_no_line_of_units(tmp_path):
+    panel = read(write(tmp_path, "ds,y\n2024-01-01,NA\n" + "".join(f"2024-01-0{i},{i}\n" for i in range(2, 8))))
+    np.testing.assert_array_equal(panel.values, [np.nan, 2, 3, 4, 5, 6, 7])
+
+
+@pytest.mark.parametrize("name", ["forecast", "lo-80", "hi-97.5", "model"])
+def test_a_column_called_as_the_forecasts_are_is_refused(tmp_path, name):
+    with pytest.raises(InputError, match=f"the column '{name}' is called as"):
+        read(write(tmp_path, LONG.replace("unique_id", name)), id=name)
+
+
+def test_times_of_parquet_keep_their_zone_and_type(tmp_path):
+    from forecasting.series.style import write_times
+
+    stamps = pd.date_range("2021-10-30 22:00", periods=5, freq="h", tz="Europe/Berlin")
+    for times in (stamps, stamps.tz_localize(None), (stamps.as_unit("ns").astype("int64") // 10**9).to_numpy() + 0.25):
+        frame = pd.DataFrame({"ds": times, "y": np.arange(5.0)})
+        frame.to_parquet(tmp_path / "f.parquet")
+        panel = read(tmp_path / "f.parquet")
+        back = pd.Series(write_times(panel.times, panel.style))
+        if frame["ds"].dtype == float:
+            assert back.tolist() == frame["ds"].tolist()
+        else:
+            assert [str(t) for t in back] == [str(t) for t in frame["ds"]]
+
+
+def test_fractions_of_seconds_since_1970_come_back_as_they_were(tmp_path):
+    from forecasting.series.style import write_times
+
+    texts = [f"1609804800.{i}50" for i in range(5)]
+    panel = read(write(tmp_path, "ds,y\n" + "".join(f"{text},1\n" for text in texts)))
+    assert write_times(panel.times, panel.style).tolist() == texts
