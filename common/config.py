@@ -129,10 +129,13 @@ def apply_override(tree: dict[str, Any], override: str) -> None:
             "an override is written key=value", where=f"--set {override}", remedy="--set training.steps=200"
         )
     try:
-        value = raw if raw.startswith("%") else yaml.safe_load(raw)
+        # What YAML keeps for itself is text here: a format such as %Y, or a comma for a decimal mark.
+        value = raw if raw[:1] in ("%", "@", "`") or (len(raw) == 1 and not raw.isalnum()) else yaml.safe_load(raw)
     except yaml.YAMLError as error:
         raise ConfigError(
-            f"the value is not YAML: {_one_line(error)}", where=f"--set {override}", remedy=f"""--set '{key}="{raw}"'"""
+            f"the value is not YAML: {_one_line(error)}",
+            where=f"--set {override}",
+            remedy=f"""quotes around each text, as in --set '{key}=["a", "b"]' or --set '{key}="a"'""",
         ) from error
     *parents, last = key.split(".")
     branch = tree

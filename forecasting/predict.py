@@ -95,6 +95,7 @@ def forecast(
         failed = failed.drop_duplicates(subset=failed.columns[0])
     recent = asked.tail(forecaster.lookback)
     extended = recent.extended(wanted.times, wanted.numbers, wanted.categories)
+    _tell_of_unknown_texts(forecaster, extended)
     mean = _run(forecaster, extended, centre, scale)  # [series, H]
     widths = {f"{level:g}": np.outer(scale, width) for level, width, _ in chosen}
     mean = mean * scale[:, None] + centre[:, None]
@@ -192,6 +193,19 @@ def _scales(forecaster: Forecaster, panel: Panel) -> tuple[np.ndarray, np.ndarra
         log.info("%d of %d series were not in training; they are scaled by their own rows", unknown, len(panel.ids))
     array = np.array(pairs)
     return array[:, 0], array[:, 1]
+
+
+def _tell_of_unknown_texts(forecaster: Forecaster, panel: Panel) -> None:
+    for each in forecaster.inputs.covariates:
+        if each.categories is None:
+            continue
+        column = (panel.static_categories if each.role == "static" else panel.categories).get(each.name)
+        unknown = [] if column is None else [text for text in column.texts if text not in each.categories]
+        if unknown:
+            log.info(
+                "column %r: %d texts that the training did not have count as none: %s",
+                each.name, len(unknown), ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else ""),
+            )  # fmt: skip
 
 
 def _warn_on_step(forecaster: Forecaster, panel: Panel) -> None:

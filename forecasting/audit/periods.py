@@ -51,6 +51,10 @@ def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Perio
     times, values = times[seen], values[seen]
     if len(values) < 16 or values.min() == values.max():
         return []
+    # A few values far off, such as codes for missing ones, would drown every period.
+    low, high = np.quantile(values, (0.02, 0.98))
+    if low < high:
+        values = np.clip(values, low - (high - low) / 2, high + (high - low) / 2)
     found: list[int] = []
     # The whole span in few points shows long periods, the last points as they are the short ones.
     views = _views(times, values)

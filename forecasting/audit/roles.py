@@ -72,7 +72,7 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
     for name in constant if len(constant) < len(values) else ():
         values.pop(name)
         roles.remarks.append(f"column {name!r} never changes, and is left out")
-    _layout(roles, sample, values, [name for name in texts if name not in ids], ids, time)
+    _layout(roles, sample, source, values, [name for name in texts if name not in ids], ids, time)
     return roles
 
 
@@ -189,6 +189,8 @@ def _numbers(column: pd.Series, source: Source, stated: dict[str, Any]) -> np.nd
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return None
     codes, distinct = pd.factorize(column)
+    if {str(text).strip().lower() for text in distinct} <= {"true", "false", ""}:
+        return None  # which may be forecast as a target stated, but is none by itself
     values = numbers_of(pd.Series(distinct, dtype="string"), source.dialect, tuple(stated.get("missing", ())))
     if not np.isfinite(values).any() or np.isinf(values).mean() > 0.1:
         return None
@@ -241,6 +243,7 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
 def _layout(
     roles: Roles,
     sample: pd.DataFrame,
+    source: Source,
     values: dict[str, np.ndarray],
     texts: list[str],
     ids: list[str],
@@ -272,7 +275,7 @@ def _layout(
     else:
         target = None
     if target is None and not candidates:
-        raise InputError("no column holds numbers that change", remedy="state it: --set data.target=COLUMN")
+        raise _no_target(roles, sample, source, time)
     if target is None:
         data["layout"] = "wide"
         data.setdefault("channels", [name for name in candidates if name not in listed])
@@ -299,6 +302,28 @@ def _layout(
     categorical = [name for name in usable if name in chosen]
     if categorical and "categorical" not in data:
         data["categorical"] = categorical
+
+
+def _no_target(roles: Roles, sample: pd.DataFrame, source: Source, time: list[str]) -> InputError:
+    """Why there is no column to forecast: that of the most numbers holds something else."""
+    best: tuple[float, str, str] | None = None
+    for name in _names(sample):
+        texts = _texts(sample[name])
+        if name in time or texts.empty or not isinstance(texts.iloc[0], str):
+            continue
+        values = numbers_of(texts, source.dialect, tuple(roles.data.get("missing", ())))
+        share = float(np.isfinite(values).mean())
+        if np.isinf(values).any() and share > 0.5 and (best is None or share > best[0]):
+            best = share, name, str(texts[np.isinf(values)].iloc[0])
+    if best is None:
+        return InputError(
+            "no column holds numbers that change", where=source.path, remedy="state it: --set data.target=COLUMN"
+        )
+    return InputError(
+        f"no column holds numbers alone; {best[1]!r} holds {best[2]!r}, too",
+        where=source.path,
+        remedy=f"correct it, or --set 'data.missing=[\"{best[2]}\"]' if it means a missing value",
+    )
 
 
 def _constant_within(values: np.ndarray, group: np.ndarray) -> bool:

@@ -133,7 +133,9 @@ def sizes(found: FileAudit) -> tuple[int, int]:
     """
     known = [each for each in found.series if each.step_seconds is not None]
     if not known:
-        raise InputError("no series has a step, so that nothing can be forecast", where=found.path)
+        raise InputError(
+            "no series has two times, so that there is nothing to learn from", where=found.path, remedy="more rows"
+        )
     if "resample" in found.data:
         step = pd.Timedelta(found.data["resample"]).total_seconds()
         lengths = [each.span_seconds / step for each in known]

@@ -270,7 +270,7 @@ def _style(source: Source, time: tuple[str, ...], stated: str | None, zone: str 
             error.problem, where=f"{source.path}, column {' '.join(time)!r}", remedy=error.remedy
         ) from None
     if style.offset not in ("", "name"):
-        style = replace(style, zone=shared_offset(texts))
+        style = replace(style, zone=shared_offset(texts), mixed=len(offsets_of(texts)) > 1)
     if kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         style = replace(style, kind=kind.to_pandas_dtype().__name__)
     return style

@@ -119,6 +119,8 @@ def read_panel(
         missing=missing,
     )
     notes = _dialect_notes(source)
+    if columns.style.mixed and timezone is None:
+        notes.append("times state different offsets from UTC: forecasts are written in UTC, or data.timezone if stated")
     columns, rows = _without_blank_rows(columns, notes)
     _check_rows(columns, rows, source, ids, times)
     codes, names, id_columns = _series(columns, ids, values, source) if layout == "long" else _no_series(values)

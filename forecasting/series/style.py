@@ -42,6 +42,7 @@ class TimeStyle:
             is no format.
         offset: How an offset from UTC is written: not at all, as ``Z``, as ``+hh:mm``, ``+hhmm`` or ``+hh``, or by the
             ``name`` of a clock, such as CEST.
+        mixed: Whether times state different offsets.
         clocks: Names of clocks and their offsets in nanoseconds.
         unpadded: Directives of the format that are written without leading zeros.
         upper: Directives whose words are written in capitals.
@@ -56,6 +57,7 @@ class TimeStyle:
     zone: str = "UTC"
     unit: str | None = None
     offset: Literal["", "Z", "+hh:mm", "+hhmm", "+hh", "name"] = ""
+    mixed: bool = False
     clocks: tuple[tuple[str, int], ...] = ()
     unpadded: frozenset[str] = field(default_factory=frozenset)
     upper: frozenset[str] = field(default_factory=frozenset)

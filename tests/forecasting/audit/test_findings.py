@@ -166,3 +166,21 @@ def test_events_are_told_from_series(tmp_path):
 def test_no_leak_between_unlike_series(make_panel):
     generator = np.random.default_rng(0)
     assert find_leaks(make_panel(generator.normal(size=100), generator.normal(size=100))) == []
+
+
+def test_values_far_off_do_not_hide_a_period(tmp_path):
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=480, freq="h")})
+    frame["y"] = 100 + 10 * np.sin(np.arange(480) * 2 * np.pi / 24)
+    frame.loc[[100, 250, 400], "y"] = 1e6
+    found = audit(write(tmp_path, frame), {}).series[0]
+    assert found.outliers == 3
+    assert found.periods[0].calendar == "day"
+    assert found.periods[0].strength > 0.8
+
+
+def test_offsets_that_change_are_told_of(tmp_path):
+    stamps = pd.date_range("2021-10-30", periods=100, freq="h", tz="Europe/Berlin")
+    frame = pd.DataFrame({"ds": [stamp.isoformat(sep=" ") for stamp in stamps], "y": np.arange(100) % 7})
+    notes = audit(write(tmp_path, frame), {}).notes
+    assert "times state different offsets from UTC: forecasts are written in UTC, or data.timezone if stated" in notes
+    assert audit(write(tmp_path, frame), {"timezone": "Europe/Berlin"}).notes == ()

@@ -117,6 +117,18 @@ def test_a_stated_form_helps_to_find_the_times(tmp_path):
     assert roles(tmp_path, frame, time_format="%d|%m|%Y %H").data["time"] == "when"
 
 
+def test_a_column_of_true_and_false_is_a_category(tmp_path):
+    frame = pd.DataFrame({"ds": STAMPS, "y": values(), "open": [True, False] * 30})
+    found = roles(tmp_path, frame)
+    assert found.data == {"time": "ds", "target": "y", "past": ["open"], "categorical": ["open"]}
+
+
+def test_a_target_that_is_nearly_all_numbers_is_named(tmp_path):
+    frame = pd.DataFrame({"ds": STAMPS, "y": [*map(str, values())][:50] + [f"<{i}" for i in range(10)]})
+    with pytest.raises(InputError, match="no column holds numbers alone; 'y' holds '<0', too"):
+        roles(tmp_path, frame)
+
+
 def test_neither_the_target_nor_an_empty_column_is_a_covariate(tmp_path):
     frame = pd.DataFrame({"ds": STAMPS, "y": ["yes", "no"] * 30, "z": values(), "empty": None})
     found = roles(tmp_path, frame, target="y")
