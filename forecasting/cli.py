@@ -66,7 +66,7 @@ def fit(config: Path, data: Path | None, run: Path | None, overrides: tuple[str,
 @click.option("--horizon", type=click.IntRange(min=1), help="Steps to forecast; as many as the run can by default.")
 @click.option("--levels", help="Intervals to give, in percent, as in 80,95; all of the run by default.")
 def predict(run: Path, data: Path, output: Path, at: Path | None, horizon: int | None, levels: str | None) -> None:
-    """Forecast the times after the last row of each series of DATA.
+    """Forecast the times after the last value of each series of DATA.
 
     Series that cannot be forecast are listed with the reason in OUTPUT.failed.csv, and the exit code is 1.
 

@@ -14,7 +14,7 @@ from forecasting.inputs import Inputs
 from forecasting.series.clock import DAY
 from forecasting.series.columns import Coded
 from forecasting.series.panel import Panel, runs
-from forecasting.series.read import FileRows, read_rows
+from forecasting.series.rows import FileRows, read_rows
 from forecasting.series.steps import Step, grid, slots
 from forecasting.series.style import split_format, write_times
 

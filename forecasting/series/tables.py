@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.files import existing_file
-from forecasting.series.dialect import Dialect, find_dialect, line_of, open_file, read_records, reader_fields
+from forecasting.series.dialect import Dialect, find_dialect, line_of, read_records, reader_fields
+from forecasting.series.opening import open_file
 
 MISSING = (
     "", "NA", "N/A", "n/a", "na", "n.a.", "#N/A", "#N/A N/A", "#NA", "#VALUE!", "#DIV/0!", "<NA>", "NaN", "nan", "-NaN",
