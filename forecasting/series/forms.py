@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from common.errors import InputError
@@ -41,9 +42,10 @@ _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]")
 _THREE = re.compile(r"(?<!\d)(\d{1,4})([/.\- ])\s?(\d{1,2})\2\s?(\d{1,4})(?!\d)")
 _TIME_OF_DAY = re.compile(
     r"(?<!\d)(?P<h>\d{1,2})(?P<a>[:h])(?P<m>\d{2})(?:(?P<b>:)(?P<s>\d{2})(?:(?P<c>[.,])(?P<f>\d+))?)?"
-    r"(?:(?P<d>\s*)(?P<p>[ap]m)\b)?(?!\d)",
+    r"(?:(?P<d>\s*)(?P<p>[ap]m)\b)?(?![\d:])",
     re.IGNORECASE,
 )
+_COLON_DATE = re.compile(r"\d{4}:\d{2}:\d{2}(?!\d)")  # as cameras write it
 _HOUR_OF_DAY = re.compile(r"(?<!\d)(?P<h>\d{1,2})(?P<d>\s*)(?P<p>[ap]m)\b", re.IGNORECASE)
 _PACKED = {2: "%H", 4: "%H%M", 6: "%H%M%S"}
 _PADDED = ("%m", "%d", "%H", "%I", "%M", "%S", "%j")
@@ -75,13 +77,20 @@ def date_orders(texts: pd.Series) -> frozenset[str]:
     highest = [int(each.max()) for each in (first, middle, last)]
     orders = {order for order in orders if all(n <= most[part] for n, part in zip(highest, order, strict=True))}
     if "ymd" in orders and len(orders) > 1:
-        # A file has more days than years; and who writes slashes or dots does not begin with a year of two digits.
-        years = last.nunique() - first.nunique()
-        if years > 0:
-            orders = {"ymd"}
-        elif (years < 0 and middle.min() < middle.max()) or found[1].iloc[0] in "/.":
+        # Most files go on in time, which a wrong order does not once a month is over.
+        onward = {order for order in orders if _goes_on((first, middle, last), order)}
+        if onward == {"ymd"}:
+            orders = onward
+        elif ("ymd" not in onward and onward) or found[1].iloc[0] in "/.":  # nobody begins so with a year
             orders -= {"ymd"}
     return frozenset(orders)
+
+
+def _goes_on(numbers: tuple[pd.Series, pd.Series, pd.Series], order: str) -> bool:
+    """Whether dates, read in an order with a year of two digits, are sorted."""
+    year, month, day = (numbers[order.index(part)] for part in "ymd")
+    steps = np.diff((year + 100 * (year < 69)) * 10_000 + month * 100 + day)
+    return bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def recognise(
@@ -221,12 +230,12 @@ def _form(text: str, order: str) -> str | None:
     offset = OFFSET.search(text)
     if offset:
         text = text[: offset.start(1)]
-    clocks = list(_TIME_OF_DAY.finditer(text)) or list(_HOUR_OF_DAY.finditer(text))
+    begin = 10 if _COLON_DATE.match(text) else 0
+    clocks = list(_TIME_OF_DAY.finditer(text, begin)) or list(_HOUR_OF_DAY.finditer(text, begin))
     if not clocks:
         date = _date(text, order, may_have_hours=True)
     else:
-        # The longest: 2021:01:05 10:00:00 begins with a date. Of equal ones the last.
-        clock = max(clocks, key=lambda match: (len(re.findall(r"\d+", match[0])), match.start()))
+        clock = clocks[-1]
         before, after = text[: clock.start()], text[clock.end() :]
         date = _date(f"{before}\0{after}", order, may_have_hours=False)
         date = date and date.replace("\0", _time_of_day(clock))

@@ -46,7 +46,8 @@ FORMS = [
     (["2021-01-01 00:00:00.123"], ["2021-01-01 00:00:00.123"]),
     (["13/01/21 07:30", "14/01/21 07:30"], ["2021-01-13 07:30", "2021-01-14 07:30"]),
     (["1/5/99", "1/25/99", "2/3/00"], ["1999-01-05", "1999-01-25", "2000-02-03"]),
-    (["21-01-13", "21-01-14"], ["2021-01-13", "2021-01-14"]),
+    (["21-01-30", "21-01-31", "21-02-01"], ["2021-01-30", "2021-01-31", "2021-02-01"]),
+    (["30-01-21", "31-01-21", "01-02-21"], ["2021-01-30", "2021-01-31", "2021-02-01"]),
     (["5-Jan-21", "13-Jan-21"], ["2021-01-05", "2021-01-13"]),
     (["Jan-21", "Feb-21"], ["2021-01-01", "2021-02-01"]),
     (["05JAN2021:10:00:00"], ["2021-01-05 10:00"]),
@@ -130,6 +131,8 @@ def test_times_over_several_columns():
         (["soon"], "cannot read 'soon' as a time"),
         (["03/04/21", "05/06/21"], "'03/04/21' may be day or month first, (?s:.)*%d/%m/%y"),
         (["19-01-01", "20-01-01"], "'19-01-01' may be day or year first"),
+        (["21-01-13", "21-01-14"], "'21-01-13' may be day or year first"),
+        (["05/01/19", "05/01/20", "05/01/21"], "'05/01/19' may be day or month first"),
         (["1-Jan", "2-Jan"], "cannot read '1-Jan' as a time"),
         (["44197.5"], "excel for the days of a spreadsheet"),
         (["2021.25"], "cannot read '2021.25' as a time"),
@@ -205,3 +208,33 @@ def test_writing_keeps_the_order():
     style = recognised(["2024-01-01"])
     times = np.array([ns("2024-01-03"), ns("2024-01-01"), ns("2024-01-03")])
     assert write_times(times, style).tolist() == ["2024-01-03", "2024-01-01", "2024-01-03"]
+
+
+DATES = [
+    "%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%d-%m-%y", "%d.%m.%y", "%d/%m/%Y", "%m-%d-%Y", "%Y.%m.%d", "%d-%b-%y",
+    "%d %B %Y", "%b %d, %Y", "%d%b%Y", "%Y%m%d", "%Y-%j", "%G-W%V-%u", "%a %d %b %Y", "%Y:%m:%d",
+]  # fmt: skip
+CLOCKS = [
+    "", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S%p", "T%H:%M", " %Hh%M", "_%H-%M-%S", " %H.%M", ":%H:%M:%S",
+]  # fmt: skip
+
+
+@given(
+    start=st.datetimes(min_value=pd.Timestamp("1972-01-01"), max_value=pd.Timestamp("2060-01-01")),
+    step=st.sampled_from(["1min", "1h", "7h", "1D", "7D", "MS", "YS"]), count=st.integers(1, 40),
+    date=st.sampled_from(DATES), clock=st.sampled_from(CLOCKS),
+)  # fmt: skip
+@settings(max_examples=300, deadline=None)
+def test_what_is_read_is_right(start, step, count, date, clock):
+    stamps = pd.date_range(pd.Timestamp(start).floor("min"), periods=count, freq=step)
+    texts = [stamp.strftime(date + clock) for stamp in stamps]
+    known = pd.to_datetime(pd.Series(texts), format=date + clock)  # without what the format leaves out
+    try:
+        style = recognised(texts)
+    except InputError:
+        return
+    times = read_times(pd.Series(texts, dtype="string"), style)
+    if (times == UNREAD).any():  # which a file is refused for
+        return
+    assert times.tolist() == known.astype("datetime64[ns]").astype("int64").tolist()
+    assert write_times(times, style).tolist() == texts
