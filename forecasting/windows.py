@@ -68,7 +68,8 @@ class Rows:
         covariates: Sequence[Covariate] = (),
         periods: Sequence[int] = (),
     ) -> None:
-        self.values = torch.empty(len(panel.values), dtype=torch.float32)  # zero where missing
+        # Made by NumPy, which asks for large pages, since windows lie at random places.
+        self.values = torch.from_numpy(np.empty(len(panel.values), dtype=np.float32))  # zero where missing
         self.observed = torch.from_numpy(~np.isnan(panel.values))
         self._complete = bool(self.observed.all())
         scaled = self.values.numpy()
@@ -262,6 +263,8 @@ class Windows:
         self.first, self.count = torch.from_numpy(first), torch.from_numpy(count)
         self._before = torch.cat((torch.zeros(1, dtype=torch.long), self.count.cumsum(0)))  # [series + 1]
         self._shift = self.first - self._before[:-1]
+        counts = self.count.unique().tolist()
+        self._each = counts[0] if len(counts) == 1 else None  # windows of every series, if all have as many
         self.total = -(-int(self._before[-1]) // every)
         self.every = every
         self.lookback, self.horizon, self.batch_size = lookback, horizon, batch_size
@@ -288,7 +291,10 @@ class Windows:
     def place(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Series and origin of windows by their number, ``int64 [N]`` each."""
         number = chosen * self.every
-        series = torch.searchsorted(self._before, number, right=True).sub_(1)
+        if self._each:
+            series = number.div(self._each, rounding_mode="floor")
+        else:
+            series = torch.searchsorted(self._before, number, right=True).sub_(1)
         return series, self._shift.index_select(0, series).add_(number)
 
     def has_targets(self) -> bool:
