@@ -6,6 +6,7 @@ Configuration objects live at the edge: commands load them and hand plain argume
 from __future__ import annotations
 
 import difflib
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,9 @@ from pydantic_core import ErrorDetails
 
 from common.errors import ConfigError
 from common.files import existing_file
+
+_TEXT = re.compile(r"[%@`].*|[^\w\s]|on|off|yes|no", re.IGNORECASE)
+"""Values that YAML keeps for itself: formats such as %Y, a comma for a decimal mark, a column that is called on."""
 
 
 class Config(BaseModel):
@@ -129,8 +133,7 @@ def apply_override(tree: dict[str, Any], override: str) -> None:
             "an override is written key=value", where=f"--set {override}", remedy="--set training.steps=200"
         )
     try:
-        # What YAML keeps for itself is text here: a format such as %Y, or a comma for a decimal mark.
-        value = raw if raw[:1] in ("%", "@", "`") or (len(raw) == 1 and not raw.isalnum()) else yaml.safe_load(raw)
+        value = raw if _TEXT.fullmatch(raw) else yaml.safe_load(raw)
     except yaml.YAMLError as error:
         raise ConfigError(
             f"the value is not YAML: {_one_line(error)}",

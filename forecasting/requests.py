@@ -115,7 +115,7 @@ def read_requests(
         raise InputError("no row is later than the last value of its series", where=path, remedy="rows to come")
     times = _next_times(panel, inputs.horizon, usual)
     place = np.zeros(len(row), dtype=np.int64)
-    local = panel.clock(int(rows.times.max() - panel.times.max()) + 10 * DAY)
+    local = panel.clock(int(rows.times.max()) - int(panel.times.max()) + 10 * DAY)
     order = np.lexsort((rows.times[row], series))
     for own in np.split(order, np.flatnonzero(np.diff(series[order])) + 1):  # the rows of one series, by time
         i = int(series[own[0]])

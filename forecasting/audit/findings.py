@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from forecasting.audit.periods import Period, find_periods
-from forecasting.series.clock import DAY
+from forecasting.series.clock import DAY, elapsed
 from forecasting.series.panel import Panel
 from forecasting.series.steps import duration
 from forecasting.series.style import write_times
@@ -117,7 +117,7 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
         last=last,
         step="" if step is None else step.text(),
         step_seconds=None if step is None else step.nanoseconds / 1e9,
-        span_seconds=int(times[-1] - times[0]) / 1e9,
+        span_seconds=int(elapsed(times)[-1]) / 1e9,
         regular=regular,
         gaps=gaps,
         missing_times=lacking,
@@ -153,7 +153,7 @@ def _gaps(panel: Panel, series: int, absent: np.ndarray) -> tuple[float, int, in
 def _hours(panel: Panel, times: np.ndarray) -> str | None:
     """What part of the day has rows, if not all of it has."""
     clock = panel.clock().local(times) % DAY // MINUTE
-    if len(times) < 100 or np.median(np.diff(times)) > DAY // 4:
+    if len(times) < 100 or elapsed(times)[-1] < 3 * DAY or np.median(np.diff(times)) > DAY // 4:
         return None
     there = np.unique(clock)
     # The largest stretch of the day without any row, midnight no border.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forecasting.series.clock import DAY
+from forecasting.series.clock import DAY, elapsed
 from forecasting.series.steps import duration
 
 MOST_POINTS = 2500
@@ -107,7 +107,7 @@ def _peaks(times: np.ndarray, values: np.ndarray) -> list[int]:
     """Periods of the highest peaks of the Lomb-Scargle periodogram (Lomb 1976, Scargle 1982)."""
     from scipy.signal import find_peaks, lombscargle
 
-    seconds = (times - times[0]) / 1e9
+    seconds = elapsed(times) / 1e9
     span = seconds[-1]
     values = _detrended(seconds, values)
     spread = values.std()
@@ -126,7 +126,7 @@ def _peaks(times: np.ndarray, values: np.ndarray) -> list[int]:
 
 def _power(times: np.ndarray, values: np.ndarray, period: float) -> float:
     """Share of the variance that a sine takes."""
-    seconds = (times - times[0]) / 1e9
+    seconds = elapsed(times) / 1e9
     rest = _detrended(seconds, values)
     angle = 2 * np.pi * seconds / (period / 1e9)
     waves = np.stack([np.sin(angle), np.cos(angle)], axis=1)
@@ -142,10 +142,10 @@ def _detrended(seconds: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def _grid(times: np.ndarray, values: np.ndarray, step: int) -> tuple[np.ndarray, int]:
     """Values on a grid of the usual step (a multiple of it for very long spans), NaN where there is none."""
-    length = step * max(1, -(-int(times[-1] - times[0]) // (step * 200_000)))
-    place = (times - times[0]) // length
+    length = step * max(1, -(-int(elapsed(times)[-1]) // (step * 200_000)))
+    place = (elapsed(times) // np.uint64(length)).astype(np.int64)
     count = np.bincount(place)
-    total = np.bincount(place, weights=_detrended((times - times[0]) / 1e9, values))
+    total = np.bincount(place, weights=_detrended(elapsed(times) / 1e9, values))
     return np.where(count > 0, total / np.maximum(count, 1), np.nan), length
 
 

@@ -253,7 +253,7 @@ def _layout(
     data = roles.data
     listed = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
     zone = data.get("timezone")
-    texts = [name for name in texts if not _texts(sample[name]).empty]
+    texts = [name for name in texts if len(_texts(sample[name])) > 1 or name in listed]
     usable = [name for name in texts if _form(sample[name], name, zone) is None and sample[name].nunique() <= FEW]
     left = [name for name in texts if name not in usable and name not in time]
     if left:

@@ -20,6 +20,11 @@ HOUR = 3600 * SECOND
 DAY = 24 * HOUR
 
 
+def elapsed(times: np.ndarray) -> np.ndarray:
+    """Nanoseconds since the first of increasing times, ``uint64 [N]``, which holds spans of more than 292 years."""
+    return (times - times[0]).view(np.uint64)
+
+
 class Clock(NamedTuple):
     """A local clock over a span of time, as pieces of constant offset.
 

@@ -88,6 +88,8 @@ def find_dialect(
     stated = _SEPARATOR_STATED.match(text)  # for spreadsheets; no row of the table
     if stated:
         text, separator = text[stated.end() :], separator or stated[1]
+    if text.lstrip('"').startswith("TOA5"):  # a data logger, whose first line tells of the station
+        text, stated = text[text.find("\n") + 1 :], True
     separator, records = _separator(text, separator)
     records = [(line + bool(stated), fields) for line, fields in records]
     if not records:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from forecasting.series.clock import DAY, Clock, clock
+from forecasting.series.clock import DAY, Clock, clock, elapsed
 from forecasting.series.columns import Coded
 from forecasting.series.steps import Step, grid, infer_step, slots
 from forecasting.series.style import TimeStyle
@@ -202,7 +202,7 @@ def fill_grids(panel: Panel) -> tuple[Panel, int]:
             continue
         own = panel.times[rows]
         if step.kind == "fixed":
-            count = int((own[-1] - own[0]) // step.nanoseconds) + 1
+            count = int(elapsed(own)[-1]) // step.nanoseconds + 1
             if count == len(own):
                 continue
         place = slots(own, step, local)

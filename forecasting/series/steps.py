@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from forecasting.series.clock import DAY, Clock
+from forecasting.series.clock import DAY, Clock, elapsed
 
 MOST_GRID = 4
 """A series whose grid would be more than so many times its rows counts as irregular."""
@@ -95,10 +95,10 @@ def infer_step(times: np.ndarray, clock: Clock) -> Step | None:
 def slots(times: np.ndarray, step: Step, clock: Clock) -> np.ndarray:
     """Place of regular times on their grid, ``int64 [N]``, the first at 0."""
     if step.kind == "fixed":
-        return (times - times[0]) // step.nanoseconds
+        return (elapsed(times) // np.uint64(step.nanoseconds)).astype(np.int64)
     local = clock.local(times)
     if step.kind == "local":
-        return (local - local[0]) // step.nanoseconds
+        return (elapsed(local) // np.uint64(step.nanoseconds)).astype(np.int64)
     days = local // DAY
     if step.kind == "business":
         return np.busday_count(_date(days[0]), _date(days), weekmask=_WEEKDAYS)
@@ -192,7 +192,7 @@ def _local(times: np.ndarray, usual: int, clock: Clock) -> Step | None:
 
 def _fixed(times: np.ndarray, usual: int) -> Step | None:
     # Differences of neighbours suffice, as they sum up to those from the first.
-    if (np.diff(times) % usual).any() or (times[-1] - times[0]) // usual + 1 > MOST_GRID * len(times):
+    if (np.diff(times) % usual).any() or int(elapsed(times)[-1]) // usual + 1 > MOST_GRID * len(times):
         return None
     return Step(usual, regular=True)
 

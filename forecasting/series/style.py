@@ -226,7 +226,7 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
         scale = UNITS[style.unit]
         whole, rest = times // scale, times % scale
         if style.kind is not None or not style.fraction:
-            return whole if not rest.any() else whole + rest / scale
+            return (whole if not rest.any() else whole + rest / scale).astype(style.kind or np.int64)
         digits = len(str(scale)) - 1
         fractions = [f"{part:0{digits}d}"[: style.fraction].ljust(style.fraction, "0") for part in rest]
         return np.array([f"{number}.{part}" for number, part in zip(whole, fractions, strict=True)], dtype=object)

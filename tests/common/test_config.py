@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import Field, PositiveInt
 
-from common.config import Config, load_config
+from common.config import Config, apply_override, load_config
 from common.errors import ConfigError, InputError
 
 
@@ -95,3 +95,10 @@ def test_missing_file_and_bad_override(tmp_path):
         load_config(path, Job, ("part.steps",))
     with pytest.raises(ConfigError, match="'name' is not a group"):
         load_config(path, Job, ("name.first=b",))
+
+
+@pytest.mark.parametrize("text", ["%d/%m/%Y", ",", ";", "on", "no", "Yes"])
+def test_an_override_may_be_a_text_that_yaml_keeps_for_itself(text):
+    tree = {}
+    apply_override(tree, f"data.target={text}")
+    assert tree == {"data": {"target": text}}

@@ -184,3 +184,19 @@ def test_offsets_that_change_are_told_of(tmp_path):
     notes = audit(write(tmp_path, frame), {}).notes
     assert "times state different offsets from UTC: forecasts are written in UTC, or data.timezone if stated" in notes
     assert audit(write(tmp_path, frame), {"timezone": "Europe/Berlin"}).notes == ()
+
+
+def test_three_centuries_are_longer_than_nanoseconds_in_one_number_can_count(tmp_path):
+    years = pd.DataFrame({"Year": np.arange(1700, 2020), "y": 10 + np.sin(np.arange(320) * 2 * np.pi / 11)})
+    found = audit(write(tmp_path, years), {}).series[0]
+    assert (found.step, found.gaps, round(found.span_seconds / 86_400 / 365.2425)) == ("1 year", 0, 319)
+    assert found.periods[0].nanoseconds == pytest.approx(11 * 365.2425 * 86_400e9, rel=0.01)
+    days = pd.DataFrame({"ds": pd.date_range("1700-01-01", "2020-01-01", freq="7D").strftime("%Y-%m-%d")})
+    days = days.assign(y=np.arange(len(days)) % 5).drop(index=[400, 16_000])
+    found = audit(write(tmp_path, days), {}).series[0]
+    assert (found.step, found.missing_times) == ("7 days", 2)
+
+
+def test_part_of_a_day_is_no_habit(tmp_path):
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=400, freq="min"), "y": np.arange(400) % 7})
+    assert audit(write(tmp_path, frame), {}).series[0].findings == ()

@@ -301,3 +301,13 @@ def test_fractions_of_seconds_since_1970_come_back_as_they_were(tmp_path):
     texts = [f"1609804800.{i}50" for i in range(5)]
     panel = read(write(tmp_path, "ds,y\n" + "".join(f"{text},1\n" for text in texts)))
     assert write_times(panel.times, panel.style).tolist() == texts
+
+
+def test_the_file_of_a_data_logger(tmp_path):
+    rows = "".join(f'"2024-01-0{i} 00:00:00",{i},{i / 2}\n' for i in range(1, 9))
+    heading = '"TOA5","station","CR1000"\n"TIMESTAMP","RECORD","AirT"\n"TS","RN","Deg C"\n"","","Avg"\n'
+    panel = read(write(tmp_path, heading + rows), time="TIMESTAMP", target="AirT")
+    np.testing.assert_array_equal(panel.values, np.arange(1, 9) / 2)
+    assert panel.notes == (
+        "1 line before the heading passed over", "2 lines of units below the heading passed over",
+    )  # fmt: skip
