@@ -87,7 +87,7 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
         )
         data.update(resample="1d", how="sum")
         data.pop("duplicates", None)
-    clock_findings, zone = find_clock(panel, zone_stated="timezone" in data)
+    clock_findings, zone = find_clock(panel, zone_stated="timezone" in data or "/" in panel.style.zone)
     findings += [*clock_findings, *find_leaks(panel)]
     if len(chosen) < len(panel.ids):
         findings.append(f"periods were looked for in {len(chosen)} of {len(panel.ids):,} series")

@@ -16,8 +16,15 @@ import pandas as pd
 from common.errors import InputError
 
 SECOND = 10**9
-HOUR = 3600 * SECOND
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+ZONES = (
+    "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver",
+    "America/Los_Angeles", "America/Anchorage", "America/Halifax", "America/St_Johns", "America/Santiago",
+    "Australia/Sydney", "Australia/Adelaide", "Pacific/Auckland", "Asia/Jerusalem", "Africa/Cairo",
+)  # fmt: skip
+"""Places whose clocks are changed, one for each offset and rule of most people's."""
 
 
 def elapsed(times: np.ndarray) -> np.ndarray:
@@ -41,6 +48,19 @@ class Clock(NamedTuple):
         if len(self.starts) == 1:
             return times + self.offsets[0]
         return times + self.offsets[np.searchsorted(self.starts, times, side="right") - 1]
+
+
+def zone_of(times: np.ndarray, offsets: np.ndarray) -> str | None:
+    """A zone whose clock has the offsets given, of those that most files come from; None if none has.
+
+    Args:
+        times: ``int64 [N]``, nanoseconds in UTC.
+        offsets: ``int64 [N]``, nanoseconds.
+    """
+    for zone in ZONES:
+        if bool((clock(zone, int(times.min()), int(times.max())).local(times) - times == offsets).all()):
+            return zone
+    return None
 
 
 def check_zone(zone: str) -> None:

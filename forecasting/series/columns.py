@@ -12,9 +12,12 @@ import pandas as pd
 import pyarrow as pa
 
 from common.errors import InputError
+from forecasting.series.clock import MINUTE, zone_of
 from forecasting.series.forms import date_orders, recognise
-from forecasting.series.style import UNREAD, TimeStyle, offsets_of, read_times, shared_offset
+from forecasting.series.style import UNREAD, TimeStyle, offsets_of, read_times, stated_offsets
 from forecasting.series.tables import NotANumber, Source, numbers_of, scan
+
+SOME = 100  # times of a block whose offsets are asked for
 
 
 class Coded(NamedTuple):
@@ -95,6 +98,7 @@ def _load(
     known: dict[str, dict[str, int]] = {name: {} for name in text}
     values = {name: _Growing(np.float64) for name in numbers}
     times = _Growing(np.int64)
+    stated: list[tuple[np.ndarray, np.ndarray]] = []  # some moments, and their offsets from UTC
     as_text: list[str] = [*text, *(() if plain_times else time), *(() if plain else numbers)]
     for block in scan(
         source, text=as_text, numbers=numbers if plain else (), times=time if plain_times else (), missing=missing
@@ -110,7 +114,9 @@ def _load(
         if plain_times:
             times.append(_fill_nulls(block[time[0]]))
         else:
-            times.append(_times([block[name] for name in time], style, source, rows))
+            times.append(_times([block[name] for name in time], style, source, rows, stated))
+    if stated:
+        style = _with_zone(style, *(np.concatenate(part) for part in zip(*stated, strict=True)))
     return Columns(
         text={name: Coded(column.array(), list(known[name])) for name, column in codes.items()},
         numbers={name: column.array() for name, column in values.items()},
@@ -205,7 +211,24 @@ def _texts(columns: Sequence[pa.Array]) -> tuple[pd.Series, np.ndarray]:
     return joined, np.where(empty[place], -1, place)
 
 
-def _times(columns: Sequence[pa.Array], style: TimeStyle, source: Source, before: int) -> np.ndarray:
+def _with_zone(style: TimeStyle, times: np.ndarray, offsets: np.ndarray) -> TimeStyle:
+    """The style with the zone that offsets from UTC tell of: a fixed one, or that of a place whose clock has them."""
+    if (offsets == offsets[0]).all():
+        minutes = int(offsets[0]) // MINUTE
+        sign, minutes = "-" if minutes < 0 else "+", abs(minutes)
+        return replace(style, zone=f"UTC{sign}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC")
+    zone = zone_of(times, offsets)
+    return replace(style, zone=zone or "UTC", mixed=zone is None)
+
+
+def _times(
+    columns: Sequence[pa.Array],
+    style: TimeStyle,
+    source: Source,
+    before: int,
+    stated: list[tuple[np.ndarray, np.ndarray]],
+) -> np.ndarray:
+    """Times of a block; of some, the offset from UTC that they state is added to ``stated``."""
     if style.stamps:
         return _fill_nulls(columns[0].cast(pa.timestamp("ns", tz=getattr(columns[0].type, "tz", None))))
     texts, place = _texts(columns)
@@ -222,6 +245,9 @@ def _times(columns: Sequence[pa.Array], style: TimeStyle, source: Source, before
     if wrong.any():
         row = int(wrong.argmax())
         raise _unreadable(str(texts.iloc[place[row]]), style, source.place(before + row))
+    if style.offset.startswith("+") and len(used):
+        some = used[:: max(1, len(used) // SOME)]
+        stated.append((read[some], stated_offsets(texts.iloc[some])))
     return times
 
 
@@ -269,8 +295,6 @@ def _style(source: Source, time: tuple[str, ...], stated: str | None, zone: str 
         raise InputError(
             error.problem, where=f"{source.path}, column {' '.join(time)!r}", remedy=error.remedy
         ) from None
-    if style.offset not in ("", "name"):
-        style = replace(style, zone=shared_offset(texts), mixed=len(offsets_of(texts)) > 1)
     if kind is not None and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         style = replace(style, kind=kind.to_pandas_dtype().__name__)
     return style

@@ -119,6 +119,8 @@ def read_panel(
         missing=missing,
     )
     notes = _dialect_notes(source)
+    if timezone is None and columns.style.offset.startswith("+") and "/" in columns.style.zone:
+        notes.append(f"times have the offsets of {columns.style.zone}, which is taken for the local zone")
     if columns.style.mixed and timezone is None:
         notes.append("times state different offsets from UTC: forecasts are written in UTC, or data.timezone if stated")
     columns, rows = without_blank_rows(columns, notes)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from forecasting.series.clock import DAY, HOUR, SECOND, clock
+from forecasting.series.clock import DAY, HOUR, MINUTE, SECOND, clock
 
 UNREAD = np.iinfo(np.int64).min  # stands for a time that cannot be read
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "excel": DAY}
@@ -183,13 +183,11 @@ def _months_of_quarters(texts: pd.Series, form: str) -> tuple[pd.Series, str]:
     return year + "-" + months, f"{directives[1 - directives.index('%Q')]}-%m"
 
 
-def shared_offset(texts: pd.Series) -> str:
-    """The zone of times that all state one offset from UTC, as ``UTC+01:00``; else UTC."""
-    distinct = offsets_of(texts)
-    if len(distinct) != 1 or distinct[0] == "Z":
-        return "UTC"
-    digits = distinct[0].replace(":", "").ljust(5, "0")  # +01, +0100 and +01:00 are one
-    return "UTC" if digits[1:] == "0000" else f"UTC{digits[:3]}:{digits[3:]}"
+def stated_offsets(texts: pd.Series) -> np.ndarray:
+    """Offsets from UTC that times state, nanoseconds ``int64 [N]``; zero where there is none."""
+    parts = texts.str.extract(OFFSET, expand=False).fillna("Z").str.extract(r"([+-])(\d{2}):?(\d{2})?")
+    hours, minutes = (pd.to_numeric(parts[i]).fillna(0).to_numpy(dtype=np.int64) for i in (1, 2))
+    return np.where(parts[0] == "-", -1, 1) * (hours * 60 + minutes) * MINUTE
 
 
 def offsets_of(texts: pd.Series) -> list[str]:

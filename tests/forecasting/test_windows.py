@@ -229,15 +229,15 @@ def test_covariates_are_learned_from_training_rows_alone(make_panel):
 
 
 @given(
-    lengths=st.lists(st.integers(12, 40), min_size=1, max_size=4), offset=st.integers(0, 30),
-    lookback=st.integers(1, 9), horizon=st.integers(1, 4), zone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    lengths=st.lists(st.integers(13, 40), min_size=1, max_size=4), offset=st.integers(0, 30),
+    missing=st.sampled_from([0.0, 0.2]), lookback=st.integers(1, 9), horizon=st.integers(1, 4), zone=st.sampled_from(["UTC", "Europe/Berlin"]),
 )  # fmt: skip
 @settings(max_examples=40, deadline=None)
-def test_runs_of_rows_are_what_is_gathered_row_by_row(make_panel, lengths, offset, lookback, horizon, zone):
+def test_runs_of_rows_are_what_is_gathered_row_by_row(make_panel, lengths, offset, missing, lookback, horizon, zone):
     """Series on one grid take a shorter way, whose batches are the same to the last bit."""
     generator = np.random.default_rng(sum(lengths))
     hour = 3600 * 10**9
-    series = [np.where(generator.random(n) < 0.2, np.nan, generator.standard_normal(n)) for n in lengths]
+    series = [np.where(generator.random(n) < missing, np.nan, generator.standard_normal(n)) for n in lengths]
     panel = make_panel(*series, zone=zone, start=int(np.datetime64("2024-03-30T20:00", "ns").astype(np.int64)))
     panel.times[panel.starts[-2] :] += offset * hour  # the last series begins elsewhere on the grid
     panel = replace(

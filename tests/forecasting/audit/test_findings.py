@@ -179,11 +179,19 @@ def test_values_far_off_do_not_hide_a_period(tmp_path):
 
 
 def test_offsets_that_change_are_told_of(tmp_path):
-    stamps = pd.date_range("2021-10-30", periods=100, freq="h", tz="Europe/Berlin")
-    frame = pd.DataFrame({"ds": [stamp.isoformat(sep=" ") for stamp in stamps], "y": np.arange(100) % 7})
-    notes = audit(write(tmp_path, frame), {}).notes
-    assert "times state different offsets from UTC: forecasts are written in UTC, or data.timezone if stated" in notes
-    assert audit(write(tmp_path, frame), {"timezone": "Europe/Berlin"}).notes == ()
+    def notes(stamps, **stated):
+        frame = pd.DataFrame({"ds": [stamp.isoformat(sep=" ") for stamp in stamps], "y": np.arange(100) % 7})
+        return audit(write(tmp_path, frame), stated).notes
+
+    assert notes(pd.date_range("2021-11-05", periods=100, freq="h", tz="America/Chicago")) == (
+        "times have the offsets of America/Chicago, which is taken for the local zone",
+    )
+    odd = [*pd.date_range("2021-11-05", periods=50, freq="h", tz="UTC+02:00"),
+           *pd.date_range("2021-11-07 00:00", periods=50, freq="h", tz="UTC").tz_convert("UTC+05:00")]  # fmt: skip
+    assert notes(odd) == (
+        "times state different offsets from UTC: forecasts are written in UTC, or data.timezone if stated",
+    )
+    assert notes(odd, timezone="Europe/Berlin") == ()
 
 
 def test_three_centuries_are_longer_than_nanoseconds_in_one_number_can_count(tmp_path):
