@@ -14,6 +14,7 @@ from common.progress import log, progress
 from forecasting.fit import INFERENCE_BATCH, Forecaster
 from forecasting.requests import Requests, following, without_open_end
 from forecasting.series.panel import Panel
+from forecasting.series.tidy import count
 from forecasting.windows import Windows, has_values, training_scale
 
 FALLBACK = "last-value"
@@ -203,8 +204,8 @@ def _tell_of_unknown_texts(forecaster: Forecaster, panel: Panel) -> None:
         unknown = [] if column is None else [text for text in column.texts if text not in each.categories]
         if unknown:
             log.info(
-                "column %r: %d texts that the training did not have count as none: %s",
-                each.name, len(unknown), ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else ""),
+                "column %r: %s that the training did not have count as none: %s",
+                each.name, count(len(unknown), "text"), ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else ""),
             )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ FOLDER_VARIABLES = ("FARVIEW_DATA", "FARVIEW_CACHE")
 STDERR = 2  # the descriptor, which a command inherits whatever sys.stderr has become
 REPORT = "report.html"
 OUTPUTS = {
-    "forecasts.csv": "forecasts with intervals for the times after the last row",
+    "forecasts.csv": "forecasts with intervals for the times after the last value",
     "classes.tif": "the class map of the whole scene, on its grid",
     REPORT: "both comparisons: was attention worth its cost?",
 }

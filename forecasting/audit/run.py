@@ -18,9 +18,12 @@ from forecasting.audit.roles import find_roles
 from forecasting.series.panel import Panel
 from forecasting.series.read import read_panel
 from forecasting.series.tables import Source, open_source
+from forecasting.series.tidy import count
 
 MOST_PERIODS = 20
 """Series whose periods are looked for, evenly picked from all."""
+
+SHORT = 30  # rows, below which a series shows little of how far forecasts are off
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,9 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
         data.pop("duplicates", None)
     clock_findings, zone = find_clock(panel, zone_stated="timezone" in data or "/" in panel.style.zone)
     findings += [*clock_findings, *find_leaks(panel)]
+    longest = max(each.rows for each in series)
+    if longest < SHORT:
+        findings.append(f"the longest series has {count(longest, 'row')}: intervals rest on few errors, if any")
     if len(chosen) < len(panel.ids):
         findings.append(f"periods were looked for in {len(chosen)} of {len(panel.ids):,} series")
     return FileAudit(

@@ -102,6 +102,12 @@ def find_dialect(
         and not any(fields[-1].strip() for _, fields in records[place:])
     ):
         place -= 1  # every row ends in a separator, the heading does not
+    if width == 1 and len(words := records[place][1][0].split()) > 1 and _all_of(len(words), records[place + 1 :]):
+        raise InputError(
+            "fields seem to be separated by blanks",
+            where=path,
+            remedy='save it with commas or tabs, or state data.separator: " " if one blank stands between two fields',
+        )
     line, heading = records[place]
     heading = heading + [""] * (width - len(heading))
     units = _lines_of_units([fields for _, fields in records[place + 1 :]])
@@ -193,6 +199,11 @@ def _check_heading(heading: list[str], path: Path, line: int) -> None:
             where=f"{path}, line {line}",
             remedy="put a line of names before it, such as ds,y",
         )
+
+
+def _all_of(words: int, records: list[tuple[int, list[str]]]) -> bool:
+    """Whether all rows have one field of so many words."""
+    return bool(records) and all(len(fields) == 1 and len(fields[0].split()) == words for _, fields in records)
 
 
 def _lines_of_units(rows: list[list[str]]) -> int:

@@ -104,6 +104,8 @@ AUDITS = {
     ),
     "lines before the heading": ("Station 7\nmade by logger\n\n" + csv(hourly()), ()),
     "units below the heading": (csv(hourly()).replace("y\n", "y\n,°C\nSmp,Avg\n", 1), ()),
+    "blanks between the fields": (csv(hourly()).replace(" ", "T").replace(",", "  "), ()),
+    "few rows": (csv(hourly(12)), ()),
     "a line `sep=;` for spreadsheets": ("sep=;\n" + csv(hourly()).replace(",", ";"), ()),
     "a point that may be decimal or not": (
         "ds;y\n" + "".join(f"2024-01-{i:02d};{GROUPED[i]}\n" for i in range(1, 30)), (),

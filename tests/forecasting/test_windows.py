@@ -230,7 +230,8 @@ def test_covariates_are_learned_from_training_rows_alone(make_panel):
 
 @given(
     lengths=st.lists(st.integers(13, 40), min_size=1, max_size=4), offset=st.integers(0, 30),
-    missing=st.sampled_from([0.0, 0.2]), lookback=st.integers(1, 9), horizon=st.integers(1, 4), zone=st.sampled_from(["UTC", "Europe/Berlin"]),
+    missing=st.sampled_from([0.0, 0.2]),
+    lookback=st.integers(1, 9), horizon=st.integers(1, 4), zone=st.sampled_from(["UTC", "Europe/Berlin"]),
 )  # fmt: skip
 @settings(max_examples=40, deadline=None)
 def test_runs_of_rows_are_what_is_gathered_row_by_row(make_panel, lengths, offset, missing, lookback, horizon, zone):
