@@ -135,7 +135,21 @@ def recognise(
                 f"cannot read {first!r} as a time",
                 remedy='correct it, or state data.time_format, such as "%d.%m.%Y %H:%M"; names of months are English',
             )
+        if {"%b", "%B"} & set(parts_of(found)) and "%y" in found and "%d" not in found:
+            _check_year(plain, found, first)
     return _with_details(replace(style, format=found), plain)
+
+
+def _check_year(texts: pd.Series, form: str, first: str) -> None:
+    """Check that the number of Jan-21 is a year: the months go on in time, and are not all the same."""
+    months = pd.to_datetime(texts, format=form, errors="coerce").dropna()
+    steps = np.diff(months.to_numpy().astype("int64"))
+    number = months.dt.month
+    if len(months) > 1 and ((number == number.iloc[0]).all() or not ((steps >= 0).all() or (steps <= 0).all())):
+        raise InputError(
+            f"the number of {first!r} may be a day or a year",
+            remedy=f'state data.time_format: "{form}", if it is a year',
+        )
 
 
 def _undecided(first: str, orders: frozenset[str]) -> InputError:

@@ -223,8 +223,11 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
     if style.unit is not None and style.unit != "excel":
         scale = UNITS[style.unit]
         whole, rest = times // scale, times % scale
-        if style.kind is not None or not style.fraction:
-            return (whole if not rest.any() else whole + rest / scale).astype(style.kind or np.int64)
+        # As fine as the file has them: what follows by the usual step of irregular times need not be.
+        if style.kind is not None:
+            return (whole if "int" in style.kind else whole + rest / scale).astype(style.kind)
+        if not style.fraction:
+            return whole
         digits = len(str(scale)) - 1
         fractions = [f"{part:0{digits}d}"[: style.fraction].ljust(style.fraction, "0") for part in rest]
         return np.array([f"{number}.{part}" for number, part in zip(whole, fractions, strict=True)], dtype=object)

@@ -133,6 +133,8 @@ def test_times_over_several_columns():
         (["19-01-01", "20-01-01"], "'19-01-01' may be day or year first"),
         (["21-01-13", "21-01-14"], "'21-01-13' may be day or year first"),
         (["05/01/19", "05/01/20", "05/01/21"], "'05/01/19' may be day or month first"),
+        (["Jan-01", "Jan-02"], "the number of 'Jan-01' may be a day or a year"),
+        (["Jan-30", "Jan-31", "Feb-01"], "may be a day or a year"),
         (["1-Jan", "2-Jan"], "cannot read '1-Jan' as a time"),
         (["44197.5"], "excel for the days of a spreadsheet"),
         (["2021.25"], "cannot read '2021.25' as a time"),
@@ -238,3 +240,11 @@ def test_what_is_read_is_right(start, step, count, date, clock):
         return
     assert times.tolist() == known.astype("datetime64[ns]").astype("int64").tolist()
     assert write_times(times, style).tolist() == texts
+
+
+def test_times_are_written_as_finely_as_the_file_has_them():
+    moment = np.array([ns("2021-01-01 00:00:00.123456789")])
+    assert write_times(moment, recognised(["1609459200"])).tolist() == [1609459200]
+    assert write_times(moment, recognised(["1609459200.5"])).tolist() == ["1609459200.1"]
+    assert write_times(moment, recognised(["1609459200000000000"])).tolist() == [1609459200123456789]
+    assert write_times(moment, recognised(["2021-01-01 00:00:00.000"])).tolist() == ["2021-01-01 00:00:00.123"]
