@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 
 from forecasting.audit.periods import Period, find_periods
 from forecasting.series.clock import DAY, elapsed
@@ -75,7 +76,7 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
     step = panel.steps[series]
     absent = panel.absent[rows] if len(panel.absent) else np.zeros(len(values), dtype=bool)
     filled = int(absent.sum())
-    first, last = (str(each) for each in write_times(times[[0, -1]], panel.style))
+    first, last = (_shown(each) for each in write_times(times[[0, -1]], panel.style))
     seen = values[~np.isnan(values)]
     constant = len(seen) > 1 and bool(seen.min() == seen.max())
     regular, gaps, lacking, longest = _gaps(panel, series, absent)
@@ -129,6 +130,10 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
         periods=dominant,
         findings=tuple(found),
     )
+
+
+def _shown(time: object) -> str:
+    return str(pd.Timestamp(time)) if isinstance(time, np.datetime64) else str(time)
 
 
 def _gaps(panel: Panel, series: int, absent: np.ndarray) -> tuple[float, int, int, str]:

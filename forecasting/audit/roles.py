@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
 DISTINCT = 2000  # texts of a column that are looked at for times
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 FEW = 50  # texts that a covariate may have
 TIME_NAMES = (
     "ds", "timestamp", "datetime", "date_time", "date", "time", "ts", "period", "month", "week", "year", "day", "epoch",
@@ -128,15 +130,15 @@ def _form(column: pd.Series, name: str, zone: str | None, form: str | None = Non
 
 def _time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> str | list[str]:
     names = {name.strip().lower(): name for name in _names(sample)}
-    parts = [next((names[word] for word in words if word in names), None) for words in COMPONENTS.values()]
-    if parts[0] and parts[1]:  # a year and a month, and what follows without a gap
-        used = []
-        for part in parts:
-            if part is None:
-                break
-            used.append(part)
+    parts = {each: next((names[word] for word in words if word in names), None) for each, words in COMPONENTS.items()}
+    year, month, quarter = parts["%Y"], parts["%m"], parts.pop("%Q")
+    if year and month:  # and what follows without a gap
+        used = [part for part in itertools.takewhile(bool, parts.values()) if part]
         if all(pd.to_numeric(sample[part], errors="coerce").notna().all() for part in used):
             return used
+    for part, words in ((month, r"[A-Za-z]{3,9}"), (quarter, "Q?[1-4]")):
+        if year and part and sample[part].astype("string").str.strip().str.fullmatch(words).all():
+            return [year, part]
     zone, whole = stated.get("timezone"), stated.get("time_format")
     forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone, whole))}
     if whole is not None and set(forms.values()) <= {"%H:%M"}:  # it may be that of several columns joined
@@ -210,8 +212,10 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     exact = [name for name in _names(sample) if name.strip().lower() == "unique_id"]
     if exact:
         return exact
+    hinted = [name for name in texts if name.strip().lower() in ID_NAMES and sample[name].nunique() <= rows / 3]
     if repeated < 0.3:
-        return []
+        apart = [name for name in hinted if len(set(zip(when, sample[name], strict=True))) == rows]
+        return apart[:1] if repeated else []
     whole = [name for name, values in numbers.items() if bool((np.nan_to_num(values) % 1 == 0).all())]
     # In the order of the file, and without what is a value by its name.
     named = [name for name in _names(sample) if name in (*texts, *whole) and name.strip().lower() not in TARGET_NAMES]
@@ -278,6 +282,8 @@ def _layout(
         raise _no_target(roles, sample, source, time)
     if target is None:
         data["layout"] = "wide"
+        if sum(name.strip().lower()[:3] in MONTHS for name in candidates) > 9:
+            roles.remarks.append("the columns look like the months of a year: for one series, write a row a month")
         data.setdefault("channels", [name for name in candidates if name not in listed])
         if usable:
             roles.remarks.append(f"columns of text are left out: {', '.join(map(repr, usable))}")

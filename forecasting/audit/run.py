@@ -90,6 +90,10 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
         )
         data.update(resample="1d", how="sum")
         data.pop("duplicates", None)
+    elif repeated > 0.3 * len(panel.times):
+        findings.append(
+            f"{repeated:,} rows have a time that stands already: if they are several series, a column must name them"
+        )
     clock_findings, zone = find_clock(panel, zone_stated="timezone" in data or "/" in panel.style.zone)
     findings += [*clock_findings, *find_leaks(panel)]
     longest = max(each.rows for each in series)

@@ -25,7 +25,7 @@ from forecasting.series.style import (
 
 COMPONENTS = {
     "%Y": ("year", "yr", "yyyy"), "%m": ("month", "mon", "mnth", "mo"), "%d": ("day", "dd", "dom", "mday"),
-    "%H": ("hour", "hr", "hh"), "%M": ("minute", "min"), "%S": ("second", "sec"),
+    "%Q": ("quarter", "qtr"), "%H": ("hour", "hr", "hh"), "%M": ("minute", "min"), "%S": ("second", "sec"),
 }  # fmt: skip
 _MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -118,7 +118,7 @@ def recognise(
     style = TimeStyle(zulu=zulu)
     if stated is None:
         plain, style = _without_clock_names(plain, style, zone)
-    found = stated or _components(names)
+    found = stated or (_components(names) if plain.str.fullmatch(r"[\d .:]+").all() else None)
     late = hour_24(found or (" %H" if len(names) > 1 and plain.str.fullmatch(r".* \d{1,2}").all() else ""))
     style = replace(style, hour24=bool(plain.str.contains(late).any()))
     plain = plain.str.replace(late, "00", regex=True)

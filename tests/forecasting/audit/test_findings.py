@@ -208,3 +208,9 @@ def test_three_centuries_are_longer_than_nanoseconds_in_one_number_can_count(tmp
 def test_part_of_a_day_is_no_habit(tmp_path):
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=400, freq="min"), "y": np.arange(400) % 7})
     assert audit(write(tmp_path, frame), {}).series[0].findings == ()
+
+
+def test_series_that_nothing_names_are_told_of(tmp_path):
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=100, freq="h").repeat(2), "y": np.arange(200) % 7})
+    found = audit(write(tmp_path, frame), {}).findings
+    assert found == ("100 rows have a time that stands already: if they are several series, a column must name them",)

@@ -133,3 +133,36 @@ def test_neither_the_target_nor_an_empty_column_is_a_covariate(tmp_path):
     frame = pd.DataFrame({"ds": STAMPS, "y": ["yes", "no"] * 30, "z": values(), "empty": None})
     found = roles(tmp_path, frame, target="y")
     assert found.data == {"target": "y", "time": "ds", "past": ["z"]}
+
+
+def test_a_year_beside_the_name_of_a_month_or_a_quarter(tmp_path):
+    stamps = pd.date_range("1990-01-01", periods=60, freq="MS")
+    frame = pd.DataFrame({"Year": stamps.year, "Month": stamps.strftime("%b"), "y": values()})
+    quarters = pd.date_range("1990-01-01", periods=60, freq="QS")
+    for column, index in (("Month", stamps), ("Quarter", quarters), ("qtr", quarters)):
+        if column == "Quarter":
+            frame = pd.DataFrame({"Year": index.year, column: [f"Q{q}" for q in index.quarter], "y": values()})
+        if column == "qtr":
+            frame = pd.DataFrame({"Year": index.year, column: index.quarter, "y": values()})
+        found = roles(tmp_path, frame)
+        assert found.data == {"time": ["Year", column], "target": "y"}
+        panel = read_panel(tmp_path / "f.csv", **found.data)
+        assert panel.times.tolist() == index.as_unit("ns").astype("int64").tolist()
+        written = time_columns(panel.times, panel)
+        assert [written[name].tolist() for name in ("Year", column)] == [
+            frame[name].astype(str).tolist() for name in ("Year", column)
+        ]
+
+
+def test_series_of_other_steps_are_told_apart_by_a_column_called_so(tmp_path):
+    frames = [
+        pd.DataFrame({"id": freq, "ds": pd.date_range("2024-01-01", periods=60, freq=freq), "y": values()})
+        for freq in ("h", "D", "MS")
+    ]
+    assert roles(tmp_path, pd.concat(frames)).data == {"time": "ds", "id": "id", "target": "y"}
+
+
+def test_months_in_the_heading_are_remarked(tmp_path):
+    months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    frame = pd.DataFrame({"Year": np.arange(1950, 2010), **{name: values(i) for i, name in enumerate(months)}})
+    assert any("the columns look like the months of a year" in remark for remark in roles(tmp_path, frame).remarks)
