@@ -239,7 +239,8 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
         zone = re.search(r"tz=([^\]]+)", style.kind or "")
         if zone is None:
             days = (style.kind or "").startswith("date") and not (local % DAY).any()
-            return local.astype("datetime64[D]").astype(object) if days else local.astype("datetime64[ns]")
+            found = local.astype("datetime64[ns]")
+            return found.astype("datetime64[D]").astype(object) if days else found
         moments = pd.DatetimeIndex(times.astype("datetime64[ns]")).tz_localize("UTC")
         return moments.tz_convert(zone[1]).to_numpy(dtype=object)
     offsets = _offset_texts(local - times, style)

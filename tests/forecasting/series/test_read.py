@@ -295,6 +295,16 @@ def test_times_of_parquet_keep_their_zone_and_type(tmp_path):
             assert [str(t) for t in back] == [str(t) for t in frame["ds"]]
 
 
+def test_days_of_parquet_stay_days(tmp_path):
+    from forecasting.series.style import write_times
+
+    days = pd.date_range("2021-01-01", periods=5).date
+    pd.DataFrame({"ds": days, "y": np.arange(5.0)}).to_parquet(tmp_path / "f.parquet")
+    panel = read(tmp_path / "f.parquet")
+    assert panel.steps[0].text() == "1 day"
+    assert write_times(panel.times, panel.style).tolist() == list(days)
+
+
 def test_fractions_of_seconds_since_1970_come_back_as_they_were(tmp_path):
     from forecasting.series.style import write_times
 
