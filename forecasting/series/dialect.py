@@ -26,6 +26,7 @@ _THOUSANDS_POINT = re.compile(r"\s*[+-]?[1-9]\d{0,2}((\.\d{3})+,\d*|(\.\d{3}){2,
 _GROUPED_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+$")
 _SIGN = re.compile(r"[+-]?\s*([$€£¥])\s*[\d.,]+$|[+-]?[\d.,]+\s*([$€£¥%])$")
 _SEPARATOR_STATED = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
+GROUPS = re.compile("(?<=\\d)[ \u00a0\u202f\u2009'\u2019](?=\\d{3}(?!\\d))")  # blanks and apostrophes by thousands
 LEAST_GROUPED = 5  # different numbers that may be grouped by points, before it is asked
 
 
@@ -114,7 +115,8 @@ def find_dialect(
     below = records[place + units][0]
     rows = [fields for _, fields in records[place + 1 + units :]]
     _check_heading([name for name in heading if name.strip()], path, line)
-    signs = "".join(sorted({m[1] or m[2] for fields in rows for cell in fields if (m := _SIGN.match(cell.strip()))}))
+    plain = (GROUPS.sub("", cell.strip()) for fields in rows for cell in fields)
+    signs = "".join(sorted({match[1] or match[2] for cell in plain if (match := _SIGN.match(cell))}))
     found, thousands = _decimal([[_bare(cell) for cell in fields] for fields in rows], path, decimal)
     return Dialect(
         encoding=encoding, separator=separator, decimal=found, thousands=thousands, signs=signs, heading=line - 1,
@@ -230,8 +232,8 @@ def _digits(cell: str) -> int:
 
 
 def _bare(cell: str) -> str:
-    """A number without signs of currency or percent."""
-    return cell.strip().strip("$€£¥%() ")
+    """A number without signs of currency or percent, and without groups of thousands that are no marks elsewhere."""
+    return GROUPS.sub("", cell.strip().strip("$€£¥%() "))
 
 
 def _names(heading: list[str]) -> tuple[str, ...]:

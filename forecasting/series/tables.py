@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.files import existing_file
-from forecasting.series.dialect import Dialect, find_dialect, line_of, read_records, reader_fields
+from forecasting.series.dialect import GROUPS, Dialect, find_dialect, line_of, read_records, reader_fields
 from forecasting.series.opening import open_file
 
 MISSING = (
@@ -27,7 +26,6 @@ MISSING = (
 PART = 1 << 24  # bytes of CSV that are read at a time
 LINE = 1 << 12  # a part with more bytes than that is not blank
 BLOCK = 1 << 20  # bytes of them that a core parses at a time
-_GROUPS = re.compile("(?<=\\d)[ \u00a0\u202f\u2009'\u2019](?=\\d{3}(?!\\d))")  # blanks and apostrophes by thousands
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -151,7 +149,7 @@ def numbers_of(texts: pd.Series, dialect: Dialect | None, missing: Sequence[str]
     truth = plain.str.lower()
     if not absent.all() and bool(truth[~absent].isin(("true", "false")).all()):
         return np.where(absent, np.nan, (truth == "true").to_numpy(dtype=np.float64, na_value=np.nan))
-    plain = plain.str.replace(_GROUPS, "", regex=True)
+    plain = plain.str.replace(GROUPS, "", regex=True)
     if dialect is not None and dialect.thousands:
         plain = plain.str.replace(dialect.thousands, "", regex=False)
     if dialect is not None and dialect.decimal == ",":
