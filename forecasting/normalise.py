@@ -37,4 +37,5 @@ def spread(values: Tensor, observed: Tensor) -> Tensor:
     count = observed.sum(dim=1, keepdim=True).clamp(min=1)
     mean = (values * observed).sum(dim=1, keepdim=True) / count
     variance = ((values - mean).square() * observed).sum(dim=1, keepdim=True) / count
-    return variance.sqrt().clamp(min=SCALE_FLOOR)
+    # The floor before the root, whose slope at zero is infinite.
+    return variance.clamp(min=SCALE_FLOOR**2).sqrt()

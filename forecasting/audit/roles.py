@@ -23,7 +23,10 @@ TIME_NAMES = (
     "ds", "timestamp", "datetime", "date_time", "date", "time", "ts", "period", "month", "week", "year", "day", "epoch",
 )  # fmt: skip
 TARGET_NAMES = ("y", "target", "value", "values", "count")
-ID_NAMES = ("unique_id", "id", "series", "series_id", "item_id", "station", "name")
+ID_NAMES = (
+    "unique_id", "id", "series", "series_id", "item_id", "station", "name", "store", "shop", "site", "sensor", "device",
+    "meter", "symbol", "ticker", "sku", "product", "country", "region", "location", "city",
+)  # fmt: skip
 
 
 @dataclass
@@ -212,11 +215,10 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     exact = [name for name in _names(sample) if name.strip().lower() == "unique_id"]
     if exact:
         return exact
-    hinted = [name for name in texts if name.strip().lower() in ID_NAMES and sample[name].nunique() <= rows / 3]
-    if repeated < 0.3:
-        apart = [name for name in hinted if len(set(zip(when, sample[name], strict=True))) == rows]
-        return apart[:1] if repeated else []
     whole = [name for name, values in numbers.items() if bool((np.nan_to_num(values) % 1 == 0).all())]
+    if repeated < 0.3:
+        called = [name for name in (*texts, *whole) if name.strip().lower() in ID_NAMES]
+        return [name for name in dict.fromkeys((*called, *texts)) if _sets_apart(sample[name], when, stamp, name)][:1]
     # In the order of the file, and without what is a value by its name.
     named = [name for name in _names(sample) if name in (*texts, *whole) and name.strip().lower() not in TARGET_NAMES]
     codes = {name: pd.factorize(sample[name])[0] for name in named}
@@ -242,6 +244,32 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     if pairs and twice(*pairs[0]) < 0.05:
         return list(pairs[0])
     return list(singles[0]) if singles and twice(*singles[0]) < repeated / 2 else []
+
+
+def _sets_apart(column: pd.Series, when: np.ndarray, stamp: pd.Series, name: str) -> bool:
+    """Whether a column names series that have few times or none in common."""
+    codes, texts = pd.factorize(column)
+    rows = len(codes)
+    if not 2 <= len(texts) <= rows / 3 or (codes < 0).any() or len(set(zip(when, codes, strict=True))) < rows:
+        return False
+    called = name.strip().lower() in ID_NAMES
+    repeats = len(np.unique(when)) < rows
+    if called and repeats:
+        return True
+    one_after_the_other = int((np.diff(codes) != 0).sum()) == len(texts) - 1
+    return one_after_the_other and (called or repeats or _goes_back(stamp, codes))
+
+
+def _goes_back(stamp: pd.Series, codes: np.ndarray) -> bool:
+    """Whether times are sorted within each series, and not from one to the next."""
+    texts = stamp.str.strip()
+    try:
+        orders = frozenset(sorted(date_orders(texts))[:1])
+        times = read_times(texts, recognise(texts, names=("",), stated=None, orders=orders))
+    except (InputError, ValueError, TypeError, AttributeError):
+        return False
+    steps, within = np.diff(times), np.diff(codes) == 0
+    return any(bool((s[within] >= 0).all() and (s[~within] < 0).any()) for s in (steps, -steps))
 
 
 def _layout(

@@ -27,6 +27,11 @@ _GROUPED_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+$")
 _SIGN = re.compile(r"[+-]?\s*([$€£¥])\s*[\d.,]+$|[+-]?[\d.,]+\s*([$€£¥%])$")
 _SEPARATOR_STATED = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 GROUPS = re.compile("(?<=\\d)[ \u00a0\u202f\u2009'\u2019](?=\\d{3}(?!\\d))")  # blanks and apostrophes by thousands
+_TIME_WORDS = {
+    "ds", "time", "timestamp", "time stamp", "date", "datetime", "date_time", "date time", "date/time", "datum", "zeit",
+    "uhrzeit", "year",
+}  # fmt: skip
+HEAD = 30  # rows among which the heading is looked for
 LEAST_GROUPED = 5  # different numbers that may be grouped by points, before it is asked
 
 
@@ -96,7 +101,7 @@ def find_dialect(
     if not records:
         raise InputError("the file is empty", where=path, remedy="a CSV with a heading and rows")
     width = _width(records)
-    place = next(i for i, (_, fields) in enumerate(records) if len(fields) == width)
+    place = _place_of_heading(records, width)
     if (
         place
         and len(records[place - 1][1]) == width - 1 > 1
@@ -201,6 +206,16 @@ def _check_heading(heading: list[str], path: Path, line: int) -> None:
             where=f"{path}, line {line}",
             remedy="put a line of names before it, such as ds,y",
         )
+
+
+def _place_of_heading(records: list[tuple[int, list[str]]], width: int) -> int:
+    """The first row as wide as the table; of several that may be it, the first that names a time."""
+    wide = [i for i, (_, fields) in enumerate(records) if len(fields) == width][:HEAD]
+    for i in wide:
+        cells = [cell.strip().lower() for cell in records[i][1]]
+        if _TIME_WORDS & set(cells) and not any(_NUMBER.match(cell) or _TIME.match(cell) for cell in cells):
+            return i
+    return wide[0]
 
 
 def _all_of(words: int, records: list[tuple[int, list[str]]]) -> bool:

@@ -69,8 +69,9 @@ class TimeStyle:
 
     @property
     def iso(self) -> bool:
-        """Whether it is ISO 8601, whose rows may leave out midnight or a zero fraction."""
-        return self.format.startswith("%Y-%m-%d") and bool(_ISO_TIME.fullmatch(self.format[8:]))
+        """Whether it is ISO 8601, with leading zeros; rows may leave out midnight or a zero fraction."""
+        whole = self.format.startswith("%Y-%m-%d") and bool(_ISO_TIME.fullmatch(self.format[8:]))
+        return whole and not self.unpadded
 
     @property
     def stamps(self) -> bool:

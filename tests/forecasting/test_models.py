@@ -99,6 +99,17 @@ class TestEveryModel:
         out = opened(kind, windows)(empty)
         assert torch.isfinite(out).all()
 
+    def test_gradients_are_finite_where_nothing_is_observed_or_changes(self, kind, windows):
+        made = opened(kind, windows).train()
+        if not any(p.requires_grad for p in made.parameters()):
+            pytest.skip("in closed form")
+        batch = first(windows(0, 150))
+        values, observed = torch.zeros_like(batch.values), batch.observed.clone()
+        observed[0] = False  # one window without values; the others constant
+        made(batch._replace(values=values, observed=observed)).sum().backward()
+        for name, parameter in made.named_parameters():
+            assert parameter.grad is None or torch.isfinite(parameter.grad).all(), name
+
     def test_gradients_reach_every_trained_parameter(self, kind, windows):
         made = opened(kind, windows).train()
         trained = {name: p for name, p in made.named_parameters() if p.requires_grad}

@@ -166,3 +166,33 @@ def test_months_in_the_heading_are_remarked(tmp_path):
     months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     frame = pd.DataFrame({"Year": np.arange(1950, 2010), **{name: values(i) for i, name in enumerate(months)}})
     assert any("the columns look like the months of a year" in remark for remark in roles(tmp_path, frame).remarks)
+
+
+def successive(column, *names, gap):
+    """Series of sixty days that begin so many days after each other."""
+    starts = pd.date_range("2024-01-01", periods=len(names), freq=f"{gap}D")
+    return pd.concat([
+        pd.DataFrame({column: name, "ds": pd.date_range(start, periods=60, freq="D"), "y": values(i)})
+        for i, (name, start) in enumerate(zip(names, starts, strict=True))
+    ])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        successive("store", "North", "South", gap=100),
+        successive("store", "North", "South", gap=40),
+        successive("store", 101, 102, gap=40),
+        successive("what", "b", "a", "c", gap=40),
+        successive("what", "b", "a", gap=100).sort_values("what", kind="stable"),
+        successive("what", "a", "b", gap=100)[::-1].sort_values("what", kind="stable"),
+    ],
+)
+def test_series_that_share_few_times_or_none(tmp_path, frame):
+    column = frame.columns[0]
+    assert roles(tmp_path, frame).data == {"time": "ds", "id": column, "target": "y"}
+
+
+def test_a_state_that_changes_names_no_series(tmp_path):
+    frame = successive("phase", "before", "after", gap=60)
+    assert roles(tmp_path, frame).data == {"time": "ds", "target": "y", "past": ["phase"], "categorical": ["phase"]}

@@ -323,3 +323,15 @@ def test_the_file_of_a_data_logger(tmp_path):
     assert panel.notes == (
         "1 line before the heading passed over", "2 lines of units below the heading passed over",
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    ['"Station","Berlin"\n', "Site,Foo\nFrom,2021-01-05\n\n", "# station 5, x\n", "# station, 5, x\n# a,b\n"],
+)
+def test_lines_before_the_heading_may_be_as_wide(tmp_path, preamble):
+    rows = "".join(f"2024-01-0{i},{i}\n" for i in range(1, 9))
+    panel = read(write(tmp_path, preamble + "time,value\n" + rows), time="time", target="value")
+    np.testing.assert_array_equal(panel.values, np.arange(1, 9))
+    assert len(panel.notes) == 1
+    assert "before the heading passed over" in panel.notes[0]
