@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.forms import COMPONENTS, date_orders, recognise
-from forecasting.series.style import UNITS, UNREAD, pattern_of, read_times
+from forecasting.series.forms import COMPONENTS, MONTHS, date_orders, recognise
+from forecasting.series.style import UNITS, UNREAD, TimeStyle, pattern_of, read_times
 from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
 DISTINCT = 2000  # texts of a column that are looked at for times
-MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 FEW = 50  # texts that a covariate may have
 TIME_NAMES = (
     "ds", "timestamp", "datetime", "date_time", "date", "time", "ts", "period", "month", "week", "year", "day", "epoch",
@@ -118,17 +117,25 @@ def _form(column: pd.Series, name: str, zone: str | None, form: str | None = Non
         return None
     if form is not None and not (digits if form in UNITS else texts.str.fullmatch(pattern_of(form)).any()):
         return None
-    try:
-        any_order = frozenset(sorted(date_orders(texts))[:1])  # that it is a time does not hang on it
-        style = recognise(texts, names=(name,), stated=form, orders=any_order, zone=zone)
-        read = read_times(texts, style)
-    except (InputError, ValueError, TypeError, AttributeError):
+    found = _as_times(texts, form, zone)
+    if found is None:
         return None
+    style, read = found
     unread = (read == UNREAD).mean()
     # A few may be mistakes, which reading names; under a name that speaks of time, many may.
     if unread > (0.02 if name.strip().lower() not in TIME_NAMES else 0.999):
         return None
     return style.format or f"since 1970 in {style.unit}"
+
+
+def _as_times(texts: pd.Series, form: str | None, zone: str | None) -> tuple[TimeStyle, np.ndarray] | None:
+    """How texts are written if they are times, and the times; None if they are none."""
+    try:
+        any_order = frozenset(sorted(date_orders(texts))[:1])  # that it is a time does not hang on it
+        style = recognise(texts, names=("",), stated=form, orders=any_order, zone=zone)
+        return style, read_times(texts, style)
+    except (InputError, ValueError, TypeError, AttributeError):
+        return None
 
 
 def _time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> str | list[str]:
@@ -166,15 +173,19 @@ def _time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> str |
     def rank(name: str) -> tuple[bool, int, int]:
         lowered = name.strip().lower()
         hint = next((i for i, word in enumerate(TIME_NAMES) if lowered == word), len(TIME_NAMES))
-        coarse = not any(part in dates[name] for part in ("%H", "%I", "since"))
-        return (coarse, -sample[name].nunique(), hint)
+        return (_of_days(dates[name]), -sample[name].nunique(), hint)
 
     best = min(dates, key=rank)
-    if not any(part in dates[best] for part in ("%H", "%I", "since")):
+    if _of_days(dates[best]):
         clocks += [name for name in _names(sample) if _is_hour(sample[name], name)]
         if clocks:
             return [best, clocks[0]]
     return best
+
+
+def _of_days(form: str) -> bool:
+    """Whether a form has no time of day."""
+    return not any(part in form for part in ("%H", "%I", "since"))
 
 
 def _is_hour(column: pd.Series, name: str) -> bool:
@@ -211,7 +222,7 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     """Columns that name the series: with them few times stand twice, which many do without."""
     rows = len(stamp)
     when = pd.factorize(stamp)[0]
-    repeated = 1 - len(np.unique(when)) / rows
+    repeated = _twice(when)
     exact = [name for name in _names(sample) if name.strip().lower() == "unique_id"]
     if exact:
         return exact
@@ -225,10 +236,7 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     codes = {name: code for name, code in codes.items() if 2 <= code.max() + 1 <= rows / 3 and (code >= 0).all()}
 
     def twice(*columns: str) -> float:
-        key = when.astype(np.int64)
-        for name in columns:
-            key = key * (int(codes[name].max()) + 1) + codes[name]
-        return 1 - len(np.unique(key)) / rows
+        return _twice(when, *(codes[name] for name in columns))
 
     def rank(names: tuple[str, ...]) -> tuple[float, bool, bool, int, int]:
         hinted = any(name.strip().lower() in ID_NAMES for name in names)
@@ -246,14 +254,21 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     return list(singles[0]) if singles and twice(*singles[0]) < repeated / 2 else []
 
 
+def _twice(when: np.ndarray, *codes: np.ndarray) -> float:
+    """Share of the rows whose time stands already in the series that columns name."""
+    key = when.astype(np.int64)
+    for code in codes:
+        key = key * (int(code.max()) + 1) + code
+    return 1 - len(np.unique(key)) / len(key)
+
+
 def _sets_apart(column: pd.Series, when: np.ndarray, stamp: pd.Series, name: str) -> bool:
     """Whether a column names series that have few times or none in common."""
     codes, texts = pd.factorize(column)
-    rows = len(codes)
-    if not 2 <= len(texts) <= rows / 3 or (codes < 0).any() or len(set(zip(when, codes, strict=True))) < rows:
+    if not 2 <= len(texts) <= len(codes) / 3 or (codes < 0).any() or _twice(when, codes) > 0:
         return False
     called = name.strip().lower() in ID_NAMES
-    repeats = len(np.unique(when)) < rows
+    repeats = _twice(when) > 0
     if called and repeats:
         return True
     one_after_the_other = int((np.diff(codes) != 0).sum()) == len(texts) - 1
@@ -262,13 +277,10 @@ def _sets_apart(column: pd.Series, when: np.ndarray, stamp: pd.Series, name: str
 
 def _goes_back(stamp: pd.Series, codes: np.ndarray) -> bool:
     """Whether times are sorted within each series, and not from one to the next."""
-    texts = stamp.str.strip()
-    try:
-        orders = frozenset(sorted(date_orders(texts))[:1])
-        times = read_times(texts, recognise(texts, names=("",), stated=None, orders=orders))
-    except (InputError, ValueError, TypeError, AttributeError):
+    found = _as_times(stamp.str.strip(), None, None)
+    if found is None:
         return False
-    steps, within = np.diff(times), np.diff(codes) == 0
+    steps, within = np.diff(found[1]), np.diff(codes) == 0
     return any(bool((s[within] >= 0).all() and (s[~within] < 0).any()) for s in (steps, -steps))
 
 
@@ -310,7 +322,7 @@ def _layout(
         raise _no_target(roles, sample, source, time)
     if target is None:
         data["layout"] = "wide"
-        if sum(name.strip().lower()[:3] in MONTHS for name in candidates) > 9:
+        if sum(name.strip().lower()[:3] in {month[:3] for month in MONTHS} for name in candidates) > 9:
             roles.remarks.append("the columns look like the months of a year: for one series, write a row a month")
         data.setdefault("channels", [name for name in candidates if name not in listed])
         if usable:

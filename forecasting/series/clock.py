@@ -19,7 +19,7 @@ SECOND = 10**9
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
-ZONES = (
+PLACES = (
     "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver",
     "America/Los_Angeles", "America/Anchorage", "America/Halifax", "America/St_Johns", "America/Santiago",
     "Australia/Sydney", "Australia/Adelaide", "Pacific/Auckland", "Asia/Jerusalem", "Africa/Cairo",
@@ -57,7 +57,7 @@ def zone_of(times: np.ndarray, offsets: np.ndarray) -> str | None:
         times: ``int64 [N]``, nanoseconds in UTC.
         offsets: ``int64 [N]``, nanoseconds.
     """
-    for zone in ZONES:
+    for zone in PLACES:
         if bool((clock(zone, int(times.min()), int(times.max())).local(times) - times == offsets).all()):
             return zone
     return None

@@ -12,9 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 from common.errors import InputError
-from forecasting.series.clock import MINUTE, zone_of
+from forecasting.series.clock import zone_of
 from forecasting.series.forms import date_orders, recognise
-from forecasting.series.style import UNREAD, TimeStyle, offsets_of, read_times, stated_offsets
+from forecasting.series.style import UNREAD, TimeStyle, offset_text, offsets_of, read_times, stated_offsets
 from forecasting.series.tables import NotANumber, Source, numbers_of, scan
 
 SOME = 100  # times of a block whose offsets are asked for
@@ -214,9 +214,7 @@ def _texts(columns: Sequence[pa.Array]) -> tuple[pd.Series, np.ndarray]:
 def _with_zone(style: TimeStyle, times: np.ndarray, offsets: np.ndarray) -> TimeStyle:
     """The style with the zone that offsets from UTC tell of: a fixed one, or that of a place whose clock has them."""
     if (offsets == offsets[0]).all():
-        minutes = int(offsets[0]) // MINUTE
-        sign, minutes = "-" if minutes < 0 else "+", abs(minutes)
-        return replace(style, zone=f"UTC{sign}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC")
+        return replace(style, zone="UTC" + offset_text(int(offsets[0]), "+hh:mm") if offsets[0] else "UTC")
     zone = zone_of(times, offsets)
     return replace(style, zone=zone or "UTC", mixed=zone is None)
 

@@ -91,13 +91,14 @@ def find_dialect(
     text = text.rstrip("\0")
     if len(raw) == SAMPLE:
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text  # the last line may be cut
-    stated = _SEPARATOR_STATED.match(text)  # for spreadsheets; no row of the table
+    passed = 0  # lines that are no row of the table
+    stated = _SEPARATOR_STATED.match(text)  # for spreadsheets
     if stated:
-        text, separator = text[stated.end() :], separator or stated[1]
+        text, separator, passed = text[stated.end() :], separator or stated[1], 1
     if text.lstrip('"').startswith("TOA5"):  # a data logger, whose first line tells of the station
-        text, stated = text[text.find("\n") + 1 :], True
+        text, passed = text[text.find("\n") + 1 :], passed + 1
     separator, records = _separator(text, separator)
-    records = [(line + bool(stated), fields) for line, fields in records]
+    records = [(line + passed, fields) for line, fields in records]
     if not records:
         raise InputError("the file is empty", where=path, remedy="a CSV with a heading and rows")
     width = _width(records)
@@ -283,7 +284,7 @@ def _decimal(rows: list[list[str]], path: Path, stated: str | None) -> tuple[str
     if stated == ".":
         return ".", "," if by_comma else None
     if len(comma) <= point:
-        doubtful = None if comma or stated else _grouped_by_points(rows)
+        doubtful = None if comma else _grouped_by_points(rows)
         if doubtful:
             raise InputError(
                 f"{doubtful!r} may have a decimal point or group thousands by it, and no cell decides it",

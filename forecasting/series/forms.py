@@ -27,13 +27,13 @@ COMPONENTS = {
     "%Y": ("year", "yr", "yyyy"), "%m": ("month", "mon", "mnth", "mo"), "%d": ("day", "dd", "dom", "mday"),
     "%Q": ("quarter", "qtr"), "%H": ("hour", "hr", "hh"), "%M": ("minute", "min"), "%S": ("second", "sec"),
 }  # fmt: skip
-_MONTHS = (
+MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
 )  # fmt: skip
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WORDS = {
-    **dict.fromkeys(_MONTHS, "%B"), **{word[:3]: "%b" for word in _MONTHS},
+    **dict.fromkeys(MONTHS, "%B"), **{word[:3]: "%b" for word in MONTHS},
     **dict.fromkeys(_DAYS, "%A"), **{word[:3]: "%a" for word in _DAYS},
     "am": "%p", "pm": "%p",
 }  # fmt: skip
@@ -89,7 +89,12 @@ def date_orders(texts: pd.Series) -> frozenset[str]:
 def _goes_on(numbers: tuple[pd.Series, pd.Series, pd.Series], order: str) -> bool:
     """Whether dates, read in an order with a year of two digits, are sorted."""
     year, month, day = (numbers[order.index(part)] for part in "ymd")
-    steps = np.diff((year + 100 * (year < 69)) * 10_000 + month * 100 + day)
+    return _sorted(((year + 100 * (year < 69)) * 10_000 + month * 100 + day).to_numpy())
+
+
+def _sorted(values: np.ndarray) -> bool:
+    """Whether values go up all along, or down."""
+    steps = np.diff(values)
     return bool((steps >= 0).all() or (steps <= 0).all())
 
 
@@ -143,9 +148,8 @@ def recognise(
 def _check_year(texts: pd.Series, form: str, first: str) -> None:
     """Check that the number of Jan-21 is a year: the months go on in time, and are not all the same."""
     months = pd.to_datetime(texts, format=form, errors="coerce").dropna()
-    steps = np.diff(months.to_numpy().astype("int64"))
     number = months.dt.month
-    if len(months) > 1 and ((number == number.iloc[0]).all() or not ((steps >= 0).all() or (steps <= 0).all())):
+    if len(months) > 1 and ((number == number.iloc[0]).all() or not _sorted(months.to_numpy().astype("int64"))):
         raise InputError(
             f"the number of {first!r} may be a day or a year",
             remedy=f'state data.time_format: "{form}", if it is a year',
@@ -167,7 +171,7 @@ def _undecided(first: str, orders: frozenset[str]) -> InputError:
 def _without_clock_names(texts: pd.Series, style: TimeStyle, zone: str | None) -> tuple[pd.Series, TimeStyle]:
     """Texts without names of clocks, such as CEST, at their end, and the offsets that these mean in the zone."""
     names = texts.str.extract(CLOCK_NAME, expand=False)
-    distinct = sorted({str(name) for name in names.dropna()} - {"Z"} - {m[:3].upper() for m in _MONTHS})
+    distinct = sorted({str(name) for name in names.dropna()} - {month[:3].upper() for month in MONTHS})
     if not distinct:
         return texts, style
     if zone is None:

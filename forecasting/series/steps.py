@@ -142,15 +142,14 @@ def _months(times: np.ndarray, clock: Clock) -> Step | None:
     local = clock.local(times)
     if len(set((local % DAY).tolist())) > 1:
         return None
-    dates = pd.DatetimeIndex((local // DAY).astype("datetime64[D]"))
     days = local // DAY
     months = _date(days).astype("datetime64[M]")
-    # Month ends stay month ends.
-    rules = (31, int(dates.day.to_numpy().max()), -1, 0)
+    latest = int((days - months.astype("datetime64[D]").astype(np.int64)).max()) + 1
+    rules = (31, latest, -1, 0)  # month ends stay month ends
     day = next((rule for rule in rules if bool((_days_in(months, rule) == days).all())), None)
     if day is None:
         return None
-    counts = np.diff(dates.year.to_numpy() * 12 + dates.month.to_numpy())
+    counts = np.diff(months.astype(np.int64))
     count = int(np.gcd.reduce(counts))
     usual = int(np.sort(counts)[len(counts) // 2])
     if count != usual or counts.sum() // count + 1 > MOST_GRID * len(times):

@@ -42,7 +42,7 @@ class TimeStyle:
             is no format.
         offset: How an offset from UTC is written: not at all, as ``Z``, as ``+hh:mm``, ``+hhmm`` or ``+hh``, or by the
             ``name`` of a clock, such as CEST.
-        mixed: Whether times state different offsets.
+        mixed: Whether times state different offsets, which are those of no place that is known.
         clocks: Names of clocks and their offsets in nanoseconds.
         unpadded: Directives of the format that are written without leading zeros.
         upper: Directives whose words are written in capitals.
@@ -196,6 +196,13 @@ def offsets_of(texts: pd.Series) -> list[str]:
     return sorted(texts.str.extract(OFFSET, expand=False).dropna().unique())
 
 
+def offset_text(offset: int, form: str) -> str:
+    """An offset from UTC, in nanoseconds, written as ``+hh:mm``, ``+hhmm`` or ``+hh``."""
+    hours, minutes = divmod(abs(offset) // MINUTE, 60)
+    rest = {"+hh:mm": f":{minutes:02d}", "+hhmm": f"{minutes:02d}"}.get(form, "")
+    return f"{'-' if offset < 0 else '+'}{hours:02d}{rest}"
+
+
 def write_times(times: np.ndarray, style: TimeStyle) -> np.ndarray:
     """Write moments in the style of the file they continue.
 
@@ -229,8 +236,7 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
             return (whole if "int" in style.kind else whole + rest / scale).astype(style.kind)
         if not style.fraction:
             return whole
-        digits = len(str(scale)) - 1
-        fractions = [f"{part:0{digits}d}"[: style.fraction].ljust(style.fraction, "0") for part in rest]
+        fractions = _fraction_texts(rest, len(str(scale)) - 1, style.fraction)
         return np.array([f"{number}.{part}" for number, part in zip(whole, fractions, strict=True)], dtype=object)
     local = clock("UTC" if style.offset == "Z" else style.zone, int(times[0]), int(times[-1])).local(times)
     if style.unit == "excel":
@@ -260,9 +266,14 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
     return texts if style.kind is None else texts.astype(style.kind)
 
 
+def _fraction_texts(parts: np.ndarray, digits: int, shown: int) -> list[str]:
+    """Decimals of parts that are counted in so many digits, as many of them as are shown."""
+    return [f"{part:0{digits}d}"[:shown].ljust(shown, "0") for part in parts.tolist()]
+
+
 def _directive(part: str, stamps: pd.DatetimeIndex, style: TimeStyle, local: np.ndarray) -> np.ndarray | str:
     if part == "%f":
-        return np.array([f"{int(t):09d}"[: style.fraction].ljust(style.fraction, "0") for t in local % 10**9], object)
+        return np.array(_fraction_texts(local % SECOND, 9, style.fraction), dtype=object)
     if part == "%Q":
         return stamps.quarter.astype(str).to_numpy(dtype=object)
     if not part.startswith("%") or part == "%%":
@@ -284,12 +295,4 @@ def _offset_texts(offsets: np.ndarray, style: TimeStyle) -> np.ndarray:
     if form == "name":
         names = {offset: name for name, offset in style.clocks}
         return np.array([names.get(int(offset), "") for offset in offsets], dtype=object)
-    minutes = np.abs(offsets) // (60 * 10**9)
-    between = ":" if form == "+hh:mm" else ""
-    return np.array(
-        [
-            f"{'-' if offset < 0 else '+'}{minute // 60:02d}" + ("" if form == "+hh" else f"{between}{minute % 60:02d}")
-            for offset, minute in zip(offsets, minutes, strict=True)
-        ],
-        dtype=object,
-    )
+    return np.array([offset_text(offset, form) for offset in offsets.tolist()], dtype=object)

@@ -8,6 +8,7 @@ import pytest
 
 from common.errors import InputError
 from forecasting.series.read import read_panel
+from forecasting.series.style import write_times
 
 read = read_panel
 
@@ -283,8 +284,6 @@ def test_a_column_called_as_the_forecasts_are_is_refused(tmp_path, name):
 
 
 def test_times_of_parquet_keep_their_zone_and_type(tmp_path):
-    from forecasting.series.style import write_times
-
     stamps = pd.date_range("2021-10-30 22:00", periods=5, freq="h", tz="Europe/Berlin")
     for times in (stamps, stamps.tz_localize(None), (stamps.as_unit("ns").astype("int64") // 10**9).to_numpy() + 0.25):
         frame = pd.DataFrame({"ds": times, "y": np.arange(5.0)})
@@ -298,8 +297,6 @@ def test_times_of_parquet_keep_their_zone_and_type(tmp_path):
 
 
 def test_days_of_parquet_stay_days(tmp_path):
-    from forecasting.series.style import write_times
-
     days = pd.date_range("2021-01-01", periods=5).date
     pd.DataFrame({"ds": days, "y": np.arange(5.0)}).to_parquet(tmp_path / "f.parquet")
     panel = read(tmp_path / "f.parquet")
@@ -308,8 +305,6 @@ def test_days_of_parquet_stay_days(tmp_path):
 
 
 def test_fractions_of_seconds_since_1970_come_back_as_they_were(tmp_path):
-    from forecasting.series.style import write_times
-
     texts = [f"1609804800.{i}50" for i in range(5)]
     panel = read(write(tmp_path, "ds,y\n" + "".join(f"{text},1\n" for text in texts)))
     assert write_times(panel.times, panel.style).tolist() == texts
