@@ -17,6 +17,7 @@ MINUTE = DAY // 1440
 BLOCKS = 60
 LEAST_BLOCK = 8
 SHIFT = 8.0  # times the usual change from block to block
+LONG = 24  # usual steps of irregular times without a row, that are said
 FAR = 3.0  # times the range of nearly all values
 
 
@@ -95,6 +96,10 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
             f"the times stand on no grid, {regular:.0%} of the steps are {duration(step.nanoseconds)}: forecasts come "
             "at such steps, or at the times that predict is given with --at"
         )
+    steps = np.diff(times)
+    if step is not None and not step.regular and steps.max() > LONG * step.nanoseconds:
+        stamp = write_times(times[[steps.argmax()]], panel.style)[0]
+        found.append(f"no row for {longest} after {_shown(stamp)}, where the usual step is {step.text()}")
     tail = len(values) - (int(np.flatnonzero(~np.isnan(values))[-1]) + 1 if len(seen) else len(values))
     if tail:
         found.append(
@@ -208,7 +213,8 @@ def _level_shift(times: np.ndarray, values: np.ndarray) -> tuple[int, float, flo
         there = (~np.isnan(blocks)).sum(axis=1) >= size // 2
         level = np.array([np.nanmedian(block) if good else np.nan for block, good in zip(blocks, there, strict=True)])
     steps = np.abs(np.diff(level))
-    usual = np.nanmedian(steps)
+    steps = steps[~np.isnan(steps)]
+    usual = np.median(steps) if len(steps) else 0.0
     if not usual > 0:
         return None
     best = None

@@ -17,7 +17,8 @@ def find_leaks(panel: Panel) -> list[str]:
     for name, column in panel.numbers.items():
         shift = _shift(panel.values, column, panel.starts)
         if shift is not None:
-            found.append(f"covariate {name!r} is {_words(shift)}: it would give the answer away")
+            words = _words(shift, panel.values, column)
+            found.append(f"covariate {name!r} is {words}: it would give the answer away")
         elif _daily(panel, column):
             found.append(f"covariate {name!r} changes at midnight only: if it sums up a day, it is not known within it")
     lengths = np.diff(panel.starts)
@@ -25,17 +26,18 @@ def find_leaks(panel: Panel) -> list[str]:
         table = panel.values.reshape(len(lengths), -1)
         for i in range(len(lengths)):
             for j in range(i + 1, len(lengths)):
-                shift = _shift(table[i], table[j].astype(np.float32), np.array([0, lengths[0]]))
+                other = table[j].astype(np.float32)
+                shift = _shift(table[i], other, np.array([0, lengths[0]]))
                 if shift is not None:
-                    found.append(
-                        f"series {panel.ids[j]!r} is {_words(shift).replace('the target', repr(panel.ids[i]))}"
-                    )
+                    words = _words(shift, table[i], other).replace("the target", repr(panel.ids[i]))
+                    found.append(f"series {panel.ids[j]!r} is {words}")
     return found
 
 
-def _words(shift: int) -> str:
+def _words(shift: int, values: np.ndarray, column: np.ndarray) -> str:
     if shift == 0:
-        return "the target itself"
+        same = np.allclose(values, column, equal_nan=True)
+        return "the target itself" if same else "the target itself in another unit"
     return f"the target of {abs(shift)} {'row' if abs(shift) == 1 else 'rows'} {'later' if shift > 0 else 'before'}"
 
 

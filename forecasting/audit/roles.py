@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,16 +10,13 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.forms import COMPONENTS, MONTHS, date_orders, recognise
-from forecasting.series.style import UNITS, UNREAD, TimeStyle, pattern_of, read_times
+from forecasting.audit.times import as_times, distinct_texts, find_time, form_of, names_of, repeats_of
+from forecasting.series.forms import MONTHS
 from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
-DISTINCT = 2000  # texts of a column that are looked at for times
 FEW = 50  # texts that a covariate may have
-TIME_NAMES = (
-    "ds", "timestamp", "datetime", "date_time", "date", "time", "ts", "period", "month", "week", "year", "day", "epoch",
-)  # fmt: skip
+_INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0")  # that of a data frame, written along
 TARGET_NAMES = ("y", "target", "value", "values", "count")
 ID_NAMES = (
     "unique_id", "id", "series", "series_id", "item_id", "station", "name", "store", "shop", "site", "sensor", "device",
@@ -54,12 +50,12 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
     sample = _sample(source)
     roles = Roles(data=dict(stated))
     if "time" not in stated:
-        roles.data["time"] = _time(source, sample, stated)
+        roles.data["time"] = find_time(source, sample, stated)
     time = [roles.data["time"]] if isinstance(roles.data["time"], str) else list(roles.data["time"])
-    numbers = {name: _numbers(sample[name], source, stated) for name in _names(sample) if name not in time}
+    numbers = {name: _numbers(sample[name], source, stated) for name in names_of(sample) if name not in time}
     texts = [name for name, values in numbers.items() if values is None]
     numbers = {name: values for name, values in numbers.items() if values is not None}
-    for name in [name for name, values in numbers.items() if _counts_rows(values)]:
+    for name in [name for name, values in numbers.items() if _counts_rows(values) or _INDEX.fullmatch(name)]:
         numbers.pop(name)
         roles.remarks.append(f"column {name!r} counts the rows, and is left out")
     stamp = sample[time[0]].astype("string")
@@ -91,115 +87,6 @@ def _sample(source: Source) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _names(sample: pd.DataFrame) -> list[str]:
-    return list(map(str, sample.columns))
-
-
-def _texts(column: pd.Series) -> pd.Series:
-    texts = pd.Series(column.dropna().unique()[:DISTINCT], dtype="string").str.strip()
-    return texts[texts != ""]
-
-
-def _form(column: pd.Series, name: str, zone: str | None, form: str | None = None) -> str | None:
-    """The format of a column that holds times, or None; numbers count only under a name that speaks of time.
-
-    ``form`` is what is stated of the form of times.
-    """
-    if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        return "%Y-%m-%d %H:%M:%S"
-    texts = _texts(column)
-    if texts.empty:
-        return None
-    if bool(texts.str.fullmatch(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?").all()):
-        return "%H:%M"
-    digits = bool(texts.str.fullmatch(r"-?\d+(\.\d+)?").all())
-    if digits and form is None and not any(word in name.lower() for word in (*TIME_NAMES, "yyyy")):
-        return None
-    if form is not None and not (digits if form in UNITS else texts.str.fullmatch(pattern_of(form)).any()):
-        return None
-    found = _as_times(texts, form, zone)
-    if found is None:
-        return None
-    style, read = found
-    unread = (read == UNREAD).mean()
-    # A few may be mistakes, which reading names; under a name that speaks of time, many may.
-    if unread > (0.02 if name.strip().lower() not in TIME_NAMES else 0.999):
-        return None
-    return style.format or f"since 1970 in {style.unit}"
-
-
-def _as_times(texts: pd.Series, form: str | None, zone: str | None) -> tuple[TimeStyle, np.ndarray] | None:
-    """How texts are written if they are times, and the times; None if they are none."""
-    try:
-        any_order = frozenset(sorted(date_orders(texts))[:1])  # that it is a time does not hang on it
-        style = recognise(texts, names=("",), stated=form, orders=any_order, zone=zone)
-        return style, read_times(texts, style)
-    except (InputError, ValueError, TypeError, AttributeError):
-        return None
-
-
-def _time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> str | list[str]:
-    names = {name.strip().lower(): name for name in _names(sample)}
-    parts = {each: next((names[word] for word in words if word in names), None) for each, words in COMPONENTS.items()}
-    year, month, quarter = parts["%Y"], parts["%m"], parts.pop("%Q")
-    if year and month:  # and what follows without a gap
-        used = [part for part in itertools.takewhile(bool, parts.values()) if part]
-        if all(pd.to_numeric(sample[part], errors="coerce").notna().all() for part in used):
-            return used
-    for part, words in ((month, r"[A-Za-z]{3,9}"), (quarter, "Q?[1-4]")):
-        if year and part and sample[part].astype("string").str.strip().str.fullmatch(words).all():
-            return [year, part]
-    zone, whole = stated.get("timezone"), stated.get("time_format")
-    forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone, whole))}
-    if whole is not None and set(forms.values()) <= {"%H:%M"}:  # it may be that of several columns joined
-        forms = {name: form for name in _names(sample) if (form := _form(sample[name], name, zone))}
-    dates = {name: form for name, form in forms.items() if any(part in form for part in ("%Y", "%y", "%G", "since"))}
-    clocks = [name for name, form in forms.items() if name not in dates and "%H" in form]
-    if not dates:
-        hinted = [name for name in _names(sample) if name.strip().lower() in TIME_NAMES]
-        if hinted:  # whose times are of no form that is known; the message says why
-            texts = _texts(sample[hinted[0]])
-            where = f"{source.path}, column {hinted[0]!r}"
-            try:
-                recognise(texts, names=(hinted[0],), stated=None, orders=date_orders(texts), zone=zone)
-            except InputError as error:
-                raise InputError(error.problem, where=where, remedy=error.remedy) from None
-        raise InputError(
-            f"no column holds times; the columns are {', '.join(map(repr, source.columns))}",
-            where=source.path,
-            remedy="state it: --set data.time=COLUMN, and --set data.time_format if its form is unusual",
-        )
-
-    def rank(name: str) -> tuple[bool, int, int]:
-        lowered = name.strip().lower()
-        hint = next((i for i, word in enumerate(TIME_NAMES) if lowered == word), len(TIME_NAMES))
-        return (_of_days(dates[name]), -sample[name].nunique(), hint)
-
-    best = min(dates, key=rank)
-    if _of_days(dates[best]):
-        clocks += [name for name in _names(sample) if _is_hour(sample[name], name)]
-        if clocks:
-            return [best, clocks[0]]
-    return best
-
-
-def _of_days(form: str) -> bool:
-    """Whether a form has no time of day."""
-    return not any(part in form for part in ("%H", "%I", "since"))
-
-
-def _is_hour(column: pd.Series, name: str) -> bool:
-    """Whether a column holds hours of the day, from 0 to 23 or from 1 to 24."""
-    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
-    if not {"hour", "hours", "hr", "hh", "h", "he", "time", "stunde"} & set(words):
-        return False
-    texts = column.astype("string").str.strip()
-    if not bool(texts.str.fullmatch(r"\d{1,2}").all()):
-        return False
-    numbers = set(texts.astype("int64").tolist())
-    return len(numbers) > 12 and (numbers <= set(range(24)) or numbers <= set(range(1, 25)))
-
-
 def _numbers(column: pd.Series, source: Source, stated: dict[str, Any]) -> np.ndarray | None:
     """A column as numbers, or None if it holds anything else (or nothing)."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
@@ -222,8 +109,8 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     """Columns that name the series: with them few times stand twice, which many do without."""
     rows = len(stamp)
     when = pd.factorize(stamp)[0]
-    repeated = _twice(when)
-    exact = [name for name in _names(sample) if name.strip().lower() == "unique_id"]
+    repeated = repeats_of(when)
+    exact = [name for name in names_of(sample) if name.strip().lower() == "unique_id"]
     if exact:
         return exact
     whole = [name for name, values in numbers.items() if bool((np.nan_to_num(values) % 1 == 0).all())]
@@ -231,12 +118,12 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
         called = [name for name in (*texts, *whole) if name.strip().lower() in ID_NAMES]
         return [name for name in dict.fromkeys((*called, *texts)) if _sets_apart(sample[name], when, stamp, name)][:1]
     # In the order of the file, and without what is a value by its name.
-    named = [name for name in _names(sample) if name in (*texts, *whole) and name.strip().lower() not in TARGET_NAMES]
+    named = [name for name in names_of(sample) if name in (*texts, *whole) and name.strip().lower() not in TARGET_NAMES]
     codes = {name: pd.factorize(sample[name])[0] for name in named}
     codes = {name: code for name, code in codes.items() if 2 <= code.max() + 1 <= rows / 3 and (code >= 0).all()}
 
     def twice(*columns: str) -> float:
-        return _twice(when, *(codes[name] for name in columns))
+        return repeats_of(when, *(codes[name] for name in columns))
 
     def rank(names: tuple[str, ...]) -> tuple[float, bool, bool, int, int]:
         hinted = any(name.strip().lower() in ID_NAMES for name in names)
@@ -254,21 +141,13 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
     return list(singles[0]) if singles and twice(*singles[0]) < repeated / 2 else []
 
 
-def _twice(when: np.ndarray, *codes: np.ndarray) -> float:
-    """Share of the rows whose time stands already in the series that columns name."""
-    key = when.astype(np.int64)
-    for code in codes:
-        key = key * (int(code.max()) + 1) + code
-    return 1 - len(np.unique(key)) / len(key)
-
-
 def _sets_apart(column: pd.Series, when: np.ndarray, stamp: pd.Series, name: str) -> bool:
     """Whether a column names series that have few times or none in common."""
     codes, texts = pd.factorize(column)
-    if not 2 <= len(texts) <= len(codes) / 3 or (codes < 0).any() or _twice(when, codes) > 0:
+    if not 2 <= len(texts) <= len(codes) / 3 or (codes < 0).any() or repeats_of(when, codes) > 0:
         return False
     called = name.strip().lower() in ID_NAMES
-    repeats = _twice(when) > 0
+    repeats = repeats_of(when) > 0
     if called and repeats:
         return True
     one_after_the_other = int((np.diff(codes) != 0).sum()) == len(texts) - 1
@@ -277,7 +156,7 @@ def _sets_apart(column: pd.Series, when: np.ndarray, stamp: pd.Series, name: str
 
 def _goes_back(stamp: pd.Series, codes: np.ndarray) -> bool:
     """Whether times are sorted within each series, and not from one to the next."""
-    found = _as_times(stamp.str.strip(), None, None)
+    found = as_times(stamp.str.strip(), None, None)
     if found is None:
         return False
     steps, within = np.diff(found[1]), np.diff(codes) == 0
@@ -297,8 +176,8 @@ def _layout(
     data = roles.data
     listed = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
     zone = data.get("timezone")
-    texts = [name for name in texts if len(_texts(sample[name])) > 1 or name in listed]
-    usable = [name for name in texts if _form(sample[name], name, zone) is None and sample[name].nunique() <= FEW]
+    texts = [name for name in texts if len(distinct_texts(sample[name])) > 1 or name in listed]
+    usable = [name for name in texts if form_of(sample[name], name, zone) is None and sample[name].nunique() <= FEW]
     left = [name for name in texts if name not in usable and name not in time]
     if left:
         roles.remarks.append(f"left out, being times or free text: {', '.join(map(repr, left))}")
@@ -346,21 +225,24 @@ def _layout(
         )
     chosen = {*data.get("static", ()), *data.get("past", ()), *data.get("future", ())}
     categorical = [name for name in usable if name in chosen]
-    if categorical and "categorical" not in data:
-        data["categorical"] = categorical
+    listed_texts = list(data.get("categorical", ()))
+    if categorical:
+        data["categorical"] = listed_texts + [name for name in categorical if name not in listed_texts]
 
 
 def _no_target(roles: Roles, sample: pd.DataFrame, source: Source, time: list[str]) -> InputError:
     """Why there is no column to forecast: that of the most numbers holds something else."""
     best: tuple[float, str, str] | None = None
-    for name in _names(sample):
-        texts = _texts(sample[name])
+    for name in names_of(sample):
+        texts = distinct_texts(sample[name])
         if name in time or texts.empty or not isinstance(texts.iloc[0], str):
             continue
         values = numbers_of(texts, source.dialect, tuple(roles.data.get("missing", ())))
-        share = float(np.isfinite(values).mean())
-        if np.isinf(values).any() and share > 0.5 and (best is None or share > best[0]):
-            best = share, name, str(texts[np.isinf(values)].iloc[0])
+        wrong = np.isinf(values)
+        share = float((np.isfinite(values) | texts.str.fullmatch(r"[^A-Za-z:]*\d[^A-Za-z:]*")).mean())
+        if wrong.any() and np.isfinite(values).any() and share > 0.5 and (best is None or share > best[0]):
+            odd = wrong if wrong.mean() < 0.5 else np.isfinite(values)
+            best = share, name, str(texts[odd].iloc[0])
     if best is None:
         return InputError(
             "no column holds numbers that change", where=source.path, remedy="state it: --set data.target=COLUMN"
@@ -368,7 +250,11 @@ def _no_target(roles: Roles, sample: pd.DataFrame, source: Source, time: list[st
     return InputError(
         f"no column holds numbers alone; {best[1]!r} holds {best[2]!r}, too",
         where=source.path,
-        remedy=f"correct it, or --set 'data.missing=[\"{best[2]}\"]' if it means a missing value",
+        remedy=(
+            "correct it: all numbers of a column are written alike"
+            if any(map(str.isdecimal, best[2]))
+            else f"correct it, or --set 'data.missing=[\"{best[2]}\"]' if it means a missing value"
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from forecasting.audit.clocks import find_clock
 from forecasting.audit.findings import SeriesAudit, audit_series
 from forecasting.audit.leaks import find_leaks
 from forecasting.audit.roles import find_roles
+from forecasting.series.clock import DAY, HOUR, check_zone
 from forecasting.series.panel import Panel
 from forecasting.series.read import read_panel
 from forecasting.series.tables import Source, open_source
@@ -71,6 +72,8 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
     Raises:
         InputError: If the file cannot be read; the message says what to state.
     """
+    if stated.get("timezone") is not None:
+        check_zone(stated["timezone"])
     reading = {key: stated.get(key) for key in ("encoding", "separator", "decimal")}
     source = open_source(path, **reading)
     roles = find_roles(source, stated)
@@ -79,6 +82,12 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
     data = dict(roles.data)
     findings = []
     repeated = int(panel.repeats.sum())
+    if policy == "error" and repeated > 0.3 * len(panel.times) and _is_half_clock(panel):
+        raise InputError(
+            f"the hours of {' '.join(panel.time_columns)!r} go from 1 to 12 and stand twice a day",
+            where=path,
+            remedy="write AM or PM behind them, or hours up to 23",
+        )
     if repeated and policy == "error":
         data["duplicates"] = "mean"
     chosen = set(np.linspace(0, len(panel.ids) - 1, min(MOST_PERIODS, len(panel.ids))).round().astype(int).tolist())
@@ -112,6 +121,13 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
         zone=zone,
         series=series,
     )
+
+
+def _is_half_clock(panel: Panel) -> bool:
+    """Whether times have hours from 1 to 12 only, and all of them."""
+    own = panel.times[~panel.absent] if len(panel.absent) else panel.times
+    hours = np.unique(panel.clock().local(own) % DAY // HOUR)
+    return "%H" in panel.style.format and hours.tolist() == list(range(1, 13))
 
 
 def _is_wide(data: dict[str, Any]) -> bool:

@@ -22,7 +22,9 @@ DAY = 24 * HOUR
 PLACES = (
     "Europe/Berlin", "Europe/London", "Europe/Athens", "America/New_York", "America/Chicago", "America/Denver",
     "America/Los_Angeles", "America/Anchorage", "America/Halifax", "America/St_Johns", "America/Santiago",
-    "Australia/Sydney", "Australia/Adelaide", "Pacific/Auckland", "Asia/Jerusalem", "Africa/Cairo",
+    "Australia/Sydney", "Australia/Adelaide", "Australia/Lord_Howe", "Pacific/Auckland", "Asia/Jerusalem",
+    "Africa/Cairo", "Asia/Tehran", "Europe/Moscow", "Europe/Istanbul", "America/Sao_Paulo", "America/Mexico_City",
+    "Africa/Casablanca",
 )  # fmt: skip
 """Places whose clocks are changed, one for each offset and rule of most people's."""
 
@@ -50,6 +52,17 @@ class Clock(NamedTuple):
         return times + self.offsets[np.searchsorted(self.starts, times, side="right") - 1]
 
 
+def local_moments(local: np.ndarray, clock: Clock) -> np.ndarray:
+    """Moments of local times: one that does not exist is moved behind the gap, of one that exists twice the first."""
+    guess = local - clock.offsets[np.searchsorted(clock.starts, local - clock.offsets[0], side="right") - 1]
+    earlier = local - clock.offsets[np.searchsorted(clock.starts, guess - DAY, side="right") - 1]
+    later = local - clock.offsets[np.searchsorted(clock.starts, guess + DAY, side="right") - 1]
+    # The first of two, and the offset before the change for none.
+    for candidate in (later, earlier):
+        guess = np.where(clock.local(candidate) == local, candidate, guess)
+    return np.where(clock.local(guess) == local, guess, earlier)
+
+
 def zone_of(times: np.ndarray, offsets: np.ndarray) -> str | None:
     """A zone whose clock has the offsets given, of those that most files come from; None if none has.
 
@@ -69,7 +82,7 @@ def check_zone(zone: str) -> None:
     Raises:
         InputError: If there is none of this name.
     """
-    if _fixed_offset(zone) is not None:
+    if fixed_offset(zone) is not None:
         return
     try:
         zoneinfo.ZoneInfo(zone)
@@ -89,7 +102,7 @@ def clock(zone: str, first: int, last: int) -> Clock:
         first: Nanoseconds since 1970 in UTC.
         last: The same.
     """
-    fixed = _fixed_offset(zone)
+    fixed = fixed_offset(zone)
     if fixed is not None:
         return Clock(np.array([np.iinfo(np.int64).min]), np.array([fixed]))
     days = np.arange(first - 2 * DAY, last + 3 * DAY, DAY)
@@ -109,7 +122,7 @@ def clock(zone: str, first: int, last: int) -> Clock:
 
 def clock_names(zone: str) -> dict[str, int]:
     """What the clocks of a zone are called, such as CET and CEST, and their offsets from UTC in nanoseconds."""
-    if _fixed_offset(zone) is not None:
+    if fixed_offset(zone) is not None:
         return {}
     place, names = zoneinfo.ZoneInfo(zone), {}
     for month in range(12 * 68):  # the latest meaning of a name is the one that counts
@@ -196,7 +209,7 @@ def _descending(wall: np.ndarray, series: np.ndarray) -> bool:
     return bool(steps.sum() < 0)
 
 
-def _fixed_offset(zone: str) -> int | None:
+def fixed_offset(zone: str) -> int | None:
     """Nanoseconds of ``UTC``, ``UTC+01:00`` and the like; None for the name of a place."""
     if zone == "UTC":
         return 0

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from common.errors import InputError
-from forecasting.series.clock import zone_of
+from forecasting.series.clock import clock, zone_of
 from forecasting.series.forms import date_orders, recognise
 from forecasting.series.style import UNREAD, TimeStyle, offset_text, offsets_of, read_times, stated_offsets
 from forecasting.series.tables import NotANumber, Source, numbers_of, scan
@@ -116,7 +116,9 @@ def _load(
         else:
             times.append(_times([block[name] for name in time], style, source, rows, stated))
     if stated:
-        style = _with_zone(style, *(np.concatenate(part) for part in zip(*stated, strict=True)))
+        style = _with_zone(
+            style, np.concatenate([a for a, _ in stated]), np.concatenate([b for _, b in stated]), source
+        )
     return Columns(
         text={name: Coded(column.array(), list(known[name])) for name, column in codes.items()},
         numbers={name: column.array() for name, column in values.items()},
@@ -187,32 +189,52 @@ def _from_text(column: pa.Array, name: str, source: Source, before: int, missing
         raise InputError(
             f"column {name!r} holds {str(texts.iloc[indices[row]]).strip()!r}, which is not a number",
             where=source.place(before + row),
-            remedy="correct it, leave the cell empty where the value is missing, or list it under data.missing",
+            remedy=_remedy_for(str(texts.iloc[indices[row]]), source),
         )
     return values[indices]
+
+
+def _remedy_for(text: str, source: Source) -> str:
+    """What to do about a text among numbers."""
+    if source.dialect is not None and re.fullmatch(r"[+-]?[\d.,]+", text.strip()):
+        return f"correct it; the decimal mark is taken to be {source.dialect.decimal!r}, which data.decimal may state"
+    return "correct it, leave the cell empty where the value is missing, or list it under data.missing"
 
 
 def _texts(columns: Sequence[pa.Array]) -> tuple[pd.Series, np.ndarray]:
     """Distinct texts of columns joined by blanks, and which of them each row has; -1 where any is empty."""
     columns = [_encoded(column) for column in columns]
     parts = [pd.Series(column.dictionary.to_pylist(), dtype="string").str.strip() for column in columns]
+    parts = [part.mask(part == "") for part in parts]
     indices = [_indices(column) for column in columns]
     if len(columns) == 1:
-        place = indices[0]
-        joined = parts[0]
+        joined, place = parts[0], indices[0]
     else:
-        stacked = np.stack(indices)
-        distinct, place = np.unique(stacked, axis=1, return_inverse=True)
-        joined = parts[0].take(distinct[0].clip(0)).reset_index(drop=True)
-        for part, column in zip(parts[1:], distinct[1:], strict=True):
-            joined = joined + " " + part.take(column.clip(0)).reset_index(drop=True)
-        place = np.where((stacked < 0).any(axis=0), -1, place)
-    empty = np.append((joined.isna() | (joined == "")).to_numpy(dtype=bool, na_value=True), True)
+        distinct, place = np.unique(np.stack(indices), axis=1, return_inverse=True)
+        chosen = [part.reindex(column).reset_index(drop=True) for part, column in zip(parts, distinct, strict=True)]
+        joined = chosen[0]
+        for part in chosen[1:]:
+            joined = joined + " " + part
+    empty = np.append(joined.isna().to_numpy(), True)
     return joined, np.where(empty[place], -1, place)
 
 
-def _with_zone(style: TimeStyle, times: np.ndarray, offsets: np.ndarray) -> TimeStyle:
+def _with_zone(style: TimeStyle, times: np.ndarray, offsets: np.ndarray, source: Source) -> TimeStyle:
     """The style with the zone that offsets from UTC tell of: a fixed one, or that of a place whose clock has them."""
+    if style.offset == "name":
+        local = clock(style.zone, int(times.min()), int(times.max())).local(times)
+        other = local - times != offsets
+        if other.any():
+            first = times[other][:1]
+            stamp = pd.Timestamp(int((first + offsets[other][:1])[0]))
+            names = {offset: name for name, offset in style.clocks}
+            said, shown = names[int(offsets[other][0])], names.get(int((local - times)[other][0]), "another")
+            raise InputError(
+                f"the time {stamp} is {said}, but the clock of {style.zone} is {shown} then",
+                where=source.path,
+                remedy="if the clock of the file is never changed, state its offset, as in data.timezone: UTC+01:00",
+            )
+        return style
     if (offsets == offsets[0]).all():
         return replace(style, zone="UTC" + offset_text(int(offsets[0]), "+hh:mm") if offsets[0] else "UTC")
     zone = zone_of(times, offsets)
@@ -243,9 +265,9 @@ def _times(
     if wrong.any():
         row = int(wrong.argmax())
         raise _unreadable(str(texts.iloc[place[row]]), style, source.place(before + row))
-    if style.offset.startswith("+") and len(used):
+    if style.offset not in ("", "Z") and len(used):
         some = used[:: max(1, len(used) // SOME)]
-        stated.append((read[some], stated_offsets(texts.iloc[some])))
+        stated.append((read[some], stated_offsets(texts.iloc[some], style)))
     return times
 
 
@@ -257,6 +279,16 @@ def _unreadable(text: str, style: TimeStyle, where: str) -> InputError:
             f"the time {text!r} has {this} offset from UTC, but others in the file have {others}",
             where=where,
             remedy="write all times with an offset, or none",
+        )
+    if (
+        style.interval
+        and style.zone == "UTC"
+        and read_times(pd.Series([re.sub(r"\d+$", "1", text)]), style)[0] != UNREAD
+    ):
+        return InputError(
+            f"the day of {text!r} has no such interval",
+            where=where,
+            remedy="state the zone, in which the clock is put back on that day, such as data.timezone: Europe/London",
         )
     form = style.format or f"numbers since 1970 ({style.unit})"
     if re.search(r"(?<!\d)(1[0-6]\d\d|2[2-9]\d\d)(?!\d)", text):
@@ -278,9 +310,8 @@ def _style(source: Source, time: tuple[str, ...], stated: str | None, zone: str 
     if first is None:
         raise InputError("the file has a heading but no rows", where=source.path)
     texts = _texts([first[name] for name in time])[0].dropna()
-    if texts.empty or (texts == "").all():
+    if texts.empty:
         raise InputError(f"column {' '.join(time)!r} holds no time", where=source.path, remedy="state data.time")
-    texts = texts[texts != ""]
     orders = date_orders(texts) if stated is None else frozenset()
     if len(orders) > 1:  # a later row may decide
         for block in scan(source, text=time):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -17,13 +18,21 @@ from forecasting.series.opening import find_encoding, open_file
 
 SAMPLE = 1 << 16  # bytes that a file is judged by
 SEPARATORS = (";", "\t", "|", ",")  # in a tie the comma comes last: it may be a decimal mark
+MISSING = (
+    "", "NA", "N/A", "n/a", "na", "n.a.", "#N/A", "#N/A N/A", "#NA", "#VALUE!", "#DIV/0!", "<NA>", "NaN", "nan", "-NaN",
+    "-nan", "NaT", "NULL", "Null", "null", "None", "none", "nil", "NIL", "missing", "?", "*", "-", "--", ".", "1.#IND",
+    "1.#QNAN", "-1.#IND", "-1.#QNAN",
+)  # fmt: skip
+"""How people and programs write a missing number."""
 _TIME = re.compile(r"\s*(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([ T].*)?$")
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$")
-_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$")
-_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*$")
-_THOUSANDS_COMMA = re.compile(r"\s*[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?\s*$")
-_THOUSANDS_POINT = re.compile(r"\s*[+-]?[1-9]\d{0,2}((\.\d{3})+,\d*|(\.\d{3}){2,})\s*$")
-_GROUPED_POINT = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+$")
+_MONTH = re.compile(r"(1[6-9]|2[0-2])\d\d[.](0?[1-9]|1[0-2])$")
+_GROUPED = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{mark}]\d{{2,3}})*[{mark}]\d{{3}}$") for mark in ".,"}
+_MANY_GROUPS = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{mark}]\d{{2,3}})+[{mark}]\d{{3}}$") for mark in ".,"}
+_DECIMAL = {
+    mark: re.compile(rf"[+-]?(\d*|[1-9]\d{{0,2}}([{other}]\d{{2,3}})*[{other}]\d{{3}})[{mark}]\d*([eE][+-]?\d+)?$")
+    for mark, other in (".,", ",.")
+}  # thousands may be grouped by the other mark
 _SIGN = re.compile(r"[+-]?\s*([$€£¥])\s*[\d.,]+$|[+-]?[\d.,]+\s*([$€£¥%])$")
 _SEPARATOR_STATED = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 GROUPS = re.compile("(?<=\\d)[ \u00a0\u202f\u2009'\u2019](?=\\d{3}(?!\\d))")  # blanks and apostrophes by thousands
@@ -43,7 +52,9 @@ class Dialect:
         encoding: Name of the encoding, as Python knows it.
         separator: What stands between two fields.
         decimal: ``.`` or ``,``.
-        thousands: What groups digits by three, or None.
+        certain: Whether some number has a decimal mark that groups no thousands, or the mark is stated; then the other
+            mark may group thousands.
+        doubtful: A number such as 1.234, if all that have a mark are of this form.
         signs: Signs of a currency or of percent that numbers are written with.
         heading: Lines before the heading.
         skip: Lines before the first row: what precedes the heading, the heading, and units below it.
@@ -56,7 +67,8 @@ class Dialect:
     encoding: str
     separator: str
     decimal: str
-    thousands: str | None
+    certain: bool
+    doubtful: str | None
     signs: str
     heading: int
     skip: int
@@ -123,10 +135,10 @@ def find_dialect(
     _check_heading([name for name in heading if name.strip()], path, line)
     plain = (GROUPS.sub("", cell.strip()) for fields in rows for cell in fields)
     signs = "".join(sorted({match[1] or match[2] for cell in plain if (match := _SIGN.match(cell))}))
-    found, thousands = _decimal([[_bare(cell) for cell in fields] for fields in rows], path, decimal)
+    found, certain, doubtful = _decimal([[_bare(cell) for cell in fields] for fields in rows], path, decimal)
     return Dialect(
-        encoding=encoding, separator=separator, decimal=found, thousands=thousands, signs=signs, heading=line - 1,
-        skip=below, returns="\r" in text and "\n" not in text,
+        encoding=encoding, separator=separator, decimal=found, certain=certain, doubtful=doubtful, signs=signs,
+        heading=line - 1, skip=below, returns="\r" in text and "\n" not in text,
         multiline=any("\n" in field for fields in rows for field in fields), columns=_names(heading),
     )  # fmt: skip
 
@@ -235,7 +247,7 @@ def _lines_of_units(rows: list[list[str]]) -> int:
             continue
         if all(
             all(_digits(fields[j]) < 2 for j in times)
-            and any(fields[j].strip() for j in numbers)
+            and any(fields[j].strip() not in MISSING for j in numbers)
             and not any(_NUMBER.match(_bare(cell)) for cell in fields)
             for fields in first
         ):
@@ -249,7 +261,8 @@ def _digits(cell: str) -> int:
 
 def _bare(cell: str) -> str:
     """A number without signs of currency or percent, and without groups of thousands that are no marks elsewhere."""
-    return GROUPS.sub("", cell.strip().strip("$€£¥%() "))
+    bare = cell.strip().strip("$€£¥%() ").replace("\u2212", "-")
+    return GROUPS.sub("", bare[:-1] if bare.endswith("-") else bare)  # some write the minus behind
 
 
 def _names(heading: list[str]) -> tuple[str, ...]:
@@ -261,43 +274,46 @@ def _names(heading: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _grouped_by_points(rows: list[list[str]]) -> str | None:
+def _decimal(rows: list[list[str]], path: Path, stated: str | None) -> tuple[str, bool, str | None]:
+    """Decimal mark, whether it is certain, and a number that could be meant otherwise if it is not."""
+    if stated is not None:
+        return stated, True, None
+    columns = [[cell for cell in column if _digits(cell)] for column in itertools.zip_longest(*rows, fillvalue="")]
+    columns = [column for column in columns if _are_numbers(column)]
+    marked = [cell for column in columns for cell in column if "." in cell or "," in cell]
+    votes = {
+        mark: sum(bool(_DECIMAL[mark].match(cell)) and not _GROUPED[mark].match(cell) for cell in marked)
+        for mark in ".,"
+    }
+    if any(votes.values()):
+        return "," if votes[","] > votes["."] else ".", True, None
+    for mark, other in (".,", ",."):
+        if any(_MANY_GROUPS[other].match(cell) for cell in marked):
+            return mark, True, None
+    commas = next((cell for cell in marked if "," in cell), None)
+    doubtful = commas or _among_integers(columns)
+    if doubtful:
+        raise InputError(
+            f"{doubtful!r} may have a decimal {'comma' if commas else 'point'} or group thousands by it, and no cell "
+            "decides it",
+            where=path,
+            remedy='data.decimal: "," or "."',
+        )
+    return ".", False, next((cell for cell in marked if _GROUPED["."].match(cell)), None)
+
+
+def _are_numbers(cells: list[str]) -> bool:
+    """Whether most cells are numbers, with whatever marks, and not months such as 2021.05."""
+    numbers = sum(any(form.match(cell) for form in (_NUMBER, *_DECIMAL.values(), *_GROUPED.values())) for cell in cells)
+    return 2 * numbers > len(cells) and not all(map(_MONTH.match, cells))
+
+
+def _among_integers(columns: list[list[str]]) -> str | None:
     """A number such as 1.012 of a column whose other numbers are 987 and the like: never 1.01, 1.0125 or 1012."""
-    for column in zip(*(fields for fields in rows if len(fields) == len(rows[0])), strict=True):
+    for column in columns:
         cells = {cell.lstrip("+-") for cell in column if _NUMBER.match(cell)}
-        grouped = {cell for cell in cells if _GROUPED_POINT.match(cell)}
+        grouped = {cell for cell in cells if _GROUPED["."].match(cell)}
         others = cells - grouped
         if len(grouped) >= LEAST_GROUPED and others and all(cell.isdecimal() and len(cell) <= 3 for cell in others):
             return min(grouped)
     return None
-
-
-def _decimal(rows: list[list[str]], path: Path, stated: str | None) -> tuple[str, str | None]:
-    """Decimal mark and grouping mark, from the cells that have either."""
-    cells = [cell for fields in rows for cell in fields if "," in cell or cell.count(".") > 0]
-    comma = [cell for cell in cells if _COMMA.match(cell)]
-    point = sum(bool(_POINT.match(cell)) for cell in cells)
-    by_comma = [cell for cell in cells if _THOUSANDS_COMMA.match(cell)]
-    by_point = sum(bool(_THOUSANDS_POINT.match(cell)) for cell in cells)
-    if stated == "," or (stated is None and by_point):
-        return ",", "." if by_point or any(_GROUPED_POINT.match(cell) for cell in cells) else None
-    if stated == ".":
-        return ".", "," if by_comma else None
-    if len(comma) <= point:
-        doubtful = None if comma else _grouped_by_points(rows)
-        if doubtful:
-            raise InputError(
-                f"{doubtful!r} may have a decimal point or group thousands by it, and no cell decides it",
-                where=path,
-                remedy='data.decimal: "," or "."',
-            )
-        return ".", "," if by_comma and not set(comma) - set(by_comma) else None
-    if set(comma) - set(by_comma):
-        return ",", None
-    if any("." in cell or cell.count(",") > 1 for cell in by_comma):
-        return ".", ","
-    raise InputError(
-        f"{by_comma[0].strip()!r} may be a decimal comma or group thousands, and no cell decides it",
-        where=path,
-        remedy='data.decimal: "," or "."',
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.clock import clock_names
+from forecasting.series.clock import MINUTE, clock_names, fixed_offset
 from forecasting.series.style import (
     CLOCK_NAME,
     OFFSET,
@@ -23,10 +24,18 @@ from forecasting.series.style import (
     pattern_of,
 )  # fmt: skip
 
-COMPONENTS = {
-    "%Y": ("year", "yr", "yyyy"), "%m": ("month", "mon", "mnth", "mo"), "%d": ("day", "dd", "dom", "mday"),
-    "%Q": ("quarter", "qtr"), "%H": ("hour", "hr", "hh"), "%M": ("minute", "min"), "%S": ("second", "sec"),
+_COMPONENTS = {
+    "%Y": ("year", "yr", "yyyy", "yy", "#yy", "#year", "jahr", "année", "annee", "año", "ano", "anno"),
+    "%Q": ("quarter", "qtr", "quartal", "trimestre"),
+    "%m": ("month", "mon", "mnth", "mo", "mm", "monat", "mois", "mes", "mês", "mese"),
+    "%V": ("week", "wk", "isoweek", "iso_week", "weekofyear", "week_of_year", "woche", "kw", "semaine", "semana"),
+    "%j": ("doy", "dayofyear", "day_of_year", "day of year", "yday", "jday", "julian", "julian_day"),
+    "%d": ("day", "dd", "dy", "dom", "mday", "tag", "jour", "día", "dia", "giorno"),
+    "%H": ("hour", "hr", "hh", "stunde", "heure", "hora", "ora"),
+    "%M": ("minute", "min", "mm", "mn", "mi", "minuto"),
+    "%S": ("second", "sec", "ss", "sekunde", "seconde", "segundo", "secondo"),
 }  # fmt: skip
+"""What columns that hold a part of a time are called; ``mm`` stands for months before hours, for minutes after them."""
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -78,18 +87,28 @@ def date_orders(texts: pd.Series) -> frozenset[str]:
     orders = {order for order in orders if all(n <= most[part] for n, part in zip(highest, order, strict=True))}
     if "ymd" in orders and len(orders) > 1:
         # Most files go on in time, which a wrong order does not once a month is over.
-        onward = {order for order in orders if _goes_on((first, middle, last), order)}
-        if onward == {"ymd"}:
-            orders = onward
-        elif ("ymd" not in onward and onward) or found[1].iloc[0] in "/.":  # nobody begins so with a year
+        days = {order: _days((first, middle, last), order) for order in orders}
+        onward = {order for order in orders if _sorted(days[order])}
+        slashes = found[1].iloc[0] in "/."  # few begin with a year before these
+        if onward == {"ymd"}:  # or they are sorted as texts, when another order has a shorter span or evener steps
+            shortest = bool((last == last.iloc[0]).all()) or min(orders, key=lambda order: np.ptp(days[order])) == "ymd"
+            evenest = min(orders, key=lambda order: _unevenness(days[order])) == "ymd"
+            orders = onward if not slashes and shortest and evenest else orders
+        elif slashes or (onward and "ymd" not in onward):
             orders -= {"ymd"}
     return frozenset(orders)
 
 
-def _goes_on(numbers: tuple[pd.Series, pd.Series, pd.Series], order: str) -> bool:
-    """Whether dates, read in an order with a year of two digits, are sorted."""
+def _days(numbers: tuple[pd.Series, pd.Series, pd.Series], order: str) -> np.ndarray:
+    """Days, nearly, of dates read in an order with a year of two digits."""
     year, month, day = (numbers[order.index(part)] for part in "ymd")
-    return _sorted(((year + 100 * (year < 69)) * 10_000 + month * 100 + day).to_numpy())
+    return ((year + 100 * (year < 69)) * 365.25 + month * 30.4375 + day).to_numpy()
+
+
+def _unevenness(days: np.ndarray) -> float:
+    """How much the steps between distinct days vary, relative to their mean."""
+    steps = np.diff(np.unique(days))
+    return float(steps.std() / steps.mean()) if len(steps) else 0.0
 
 
 def _sorted(values: np.ndarray) -> bool:
@@ -117,13 +136,29 @@ def recognise(
     texts = texts.str.strip()
     if stated in UNITS:
         return TimeStyle(unit=stated, fraction=_digits(texts))
-    ending = ZULU.search(str(texts.iloc[0]))
-    zulu = ending[0] if ending else "Z"
-    plain = texts.str.replace(ZULU, "Z", regex=True)
-    style = TimeStyle(zulu=zulu)
+    if (stated or "").endswith(" %K") or (stated is None and len(names) == 2 and not _components(names, texts)):
+        numbers = texts.str.extract(r" (\d{1,3})$", expand=False)
+        interval = _interval(numbers, stated)
+        if interval:
+            dates = texts.str.replace(r" \d{1,3}$", "", regex=True)
+            stated = stated and stated.removesuffix(" %K")
+            style = recognise(dates, names=names[:1], stated=stated, orders=orders)
+            padding = {"%K"} if bool(numbers.str.fullmatch(r"\d").any()) else set()
+            return replace(
+                style,
+                format=f"{style.format} %K",
+                interval=interval,
+                zone=zone or "UTC",
+                unpadded=style.unpadded | padding,
+            )
+    plain, style = texts, TimeStyle()
     if stated is None:
-        plain, style = _without_clock_names(plain, style, zone)
-    found = stated or (_components(names) if plain.str.fullmatch(r"[\d .:]+").all() else None)
+        plain, style = _without_clock_names(texts, style, zone)
+    if style.offset != "name":
+        ending = ZULU.search(str(texts.iloc[0]))
+        style = replace(style, zulu=ending[0] if ending else "Z")
+        plain = plain.str.replace(ZULU, "Z", regex=True)
+    found = stated or (_components(names, plain) if plain.str.fullmatch(r"[\d .:]+").all() else None)
     late = hour_24(found or (" %H" if len(names) > 1 and plain.str.fullmatch(r".* \d{1,2}").all() else ""))
     style = replace(style, hour24=bool(plain.str.contains(late).any()))
     plain = plain.str.replace(late, "00", regex=True)
@@ -143,6 +178,17 @@ def recognise(
         if {"%b", "%B"} & set(parts_of(found)) and "%y" in found and "%d" not in found:
             _check_year(plain, found, first)
     return _with_details(replace(style, format=found), plain)
+
+
+def _interval(numbers: pd.Series, stated: str | None) -> int:
+    """Length of the intervals of a day that have such numbers; 0 if they may be hours."""
+    counts = pd.to_numeric(numbers).fillna(0)
+    highest = int(counts.max())
+    if counts.min() < 1 and not stated:
+        return 0
+    if (stated and highest <= 50) or 46 <= highest <= 50:  # 50 where the clock is put back
+        return 30 * MINUTE
+    return 15 * MINUTE if stated or 92 <= highest <= 100 else 0
 
 
 def _check_year(texts: pd.Series, form: str, first: str) -> None:
@@ -171,36 +217,53 @@ def _undecided(first: str, orders: frozenset[str]) -> InputError:
 def _without_clock_names(texts: pd.Series, style: TimeStyle, zone: str | None) -> tuple[pd.Series, TimeStyle]:
     """Texts without names of clocks, such as CEST, at their end, and the offsets that these mean in the zone."""
     names = texts.str.extract(CLOCK_NAME, expand=False)
-    distinct = sorted({str(name) for name in names.dropna()} - {month[:3].upper() for month in MONTHS})
+    distinct = sorted({str(name) for name in names.dropna()} - {word.upper() for word in _WORDS})
     if not distinct:
+        return texts, style
+    offset = None if zone is None else fixed_offset(zone)
+    known = {} if zone is None or offset is not None else clock_names(zone)
+    if set(distinct) <= {"UTC", "GMT"} - set(known):
         return texts, style
     if zone is None:
         raise InputError(
             f"the times name their clock ({', '.join(distinct)}), which does not say where it stands",
             remedy="state the zone, such as data.timezone: Europe/Berlin",
         )
-    known = clock_names(zone)
+    if offset is not None:  # a clock that is never changed has one name
+        known = {distinct[0]: offset}
     unknown = [name for name in distinct if name not in known]
     if unknown:
         raise InputError(
             f"{unknown[0]} is no clock of {zone}, whose clocks are {', '.join(sorted(known))}",
             remedy="state the zone of the file under data.timezone",
         )
-    return texts.str.replace(CLOCK_NAME, "", regex=True), replace(
-        style, offset="name", clocks=tuple((name, known[name]) for name in distinct)
-    )
+    # Those of the file last, so that they are written; the others may be needed later in the year.
+    clocks = tuple(sorted(known.items(), key=lambda item: item[0] in distinct))
+    return texts.str.replace(CLOCK_NAME, "", regex=True), replace(style, zone=zone, offset="name", clocks=clocks)
 
 
-def _components(names: tuple[str, ...]) -> str | None:
-    """Format of times split over columns called year, month, day, hour and the like."""
-    if len(names) < 2:
-        return None
-    found = []
+def components(names: Sequence[str]) -> dict[str, str]:
+    """Columns that hold a part of a time each, by the directive of the part, in the order of the columns."""
+    found: dict[str, str] = {}
     for name in names:
-        directive = next((d for d, words in COMPONENTS.items() if name.strip().lower() in words), None)
-        if directive is None:
-            return None
-        found.append(directive)
+        word = name.strip().lower()
+        fitting = [directive for directive, words in _COMPONENTS.items() if word in words and directive not in found]
+        if word == "mm":
+            fitting = ["%M"] if "%H" in found else ["%m"]
+        if fitting:
+            found.setdefault(fitting[0], name)
+    return found
+
+
+def _components(names: tuple[str, ...], texts: pd.Series) -> str | None:
+    """Format of times split over columns called year, month, day, hour and the like."""
+    found = list(components(names))
+    if len(names) < 2 or len(found) < len(names):
+        return None
+    if "%V" in found:
+        found = ["%G" if part == "%Y" else part for part in found]
+    elif "%Y" in found and texts.str.split().str[found.index("%Y")].str.len().max() <= 2:
+        found = ["%y" if part == "%Y" else part for part in found]
     return " ".join(found)
 
 

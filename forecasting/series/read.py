@@ -199,9 +199,13 @@ def _dialect_notes(source: Source) -> list[str]:
         notes.append(f"read as {dialect.encoding} text")
     if dialect.separator != ",":
         notes.append(f"fields are separated by {dialect.separator!r}")
-    if dialect.decimal != "." or dialect.thousands:
-        grouped = f", thousands by {dialect.thousands!r}" if dialect.thousands else ""
-        notes.append(f"the decimal mark is {dialect.decimal!r}{grouped}")
+    if dialect.decimal != ".":
+        notes.append(f"the decimal mark is {dialect.decimal!r}")
+    if dialect.doubtful:
+        notes.append(
+            f"numbers such as {dialect.doubtful} are read with a decimal point: if it groups thousands, state "
+            'data.decimal: ","'
+        )
     if dialect.signs:
         notes.append(f"numbers are written with {' or '.join(dialect.signs)}, which is left out")
     if dialect.heading:

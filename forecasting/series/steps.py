@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from forecasting.series.clock import DAY, Clock, elapsed
+from forecasting.series.clock import DAY, Clock, elapsed, local_moments
 
 MOST_GRID = 4
 """A series whose grid would be more than so many times its rows counts as irregular."""
@@ -109,7 +109,7 @@ def slots(times: np.ndarray, step: Step, clock: Clock) -> np.ndarray:
 def grid(first: int, step: Step, clock: Clock, begin: int, stop: int) -> np.ndarray:
     """Times at the places ``begin`` to ``stop`` of a grid whose place 0 is at ``first``, ``int64 [stop - begin]``.
 
-    Local times are taken as :func:`local_moments` does.
+    Local times are taken as :func:`forecasting.series.clock.local_moments` does.
     """
     places = np.arange(begin, stop, dtype=np.int64)
     if step.kind == "fixed":
@@ -123,17 +123,6 @@ def grid(first: int, step: Step, clock: Clock, begin: int, stop: int) -> np.ndar
     else:
         days = _days_in(_date(day).astype("datetime64[M]") + places * step.count, step.day)
     return local_moments(days * DAY + clock_time, clock)
-
-
-def local_moments(local: np.ndarray, clock: Clock) -> np.ndarray:
-    """Moments of local times: one that does not exist is moved behind the gap, of one that exists twice the first."""
-    guess = local - clock.offsets[np.searchsorted(clock.starts, local - clock.offsets[0], side="right") - 1]
-    earlier = local - clock.offsets[np.searchsorted(clock.starts, guess - DAY, side="right") - 1]
-    later = local - clock.offsets[np.searchsorted(clock.starts, guess + DAY, side="right") - 1]
-    # The first of two, and the offset before the change for none.
-    for candidate in (later, earlier):
-        guess = np.where(clock.local(candidate) == local, candidate, guess)
-    return np.where(clock.local(guess) == local, guess, earlier)
 
 
 def _months(times: np.ndarray, clock: Clock) -> Step | None:

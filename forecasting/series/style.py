@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from forecasting.series.clock import DAY, HOUR, MINUTE, SECOND, clock
+from forecasting.series.clock import DAY, HOUR, MINUTE, SECOND, clock, local_moments
 
 UNREAD = np.iinfo(np.int64).min  # stands for a time that cannot be read
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "excel": DAY}
@@ -35,8 +35,8 @@ class TimeStyle:
     """How the times of a file are written.
 
     Attributes:
-        format: ``strptime`` format, with ``%Q`` for a quarter; the columns of a time that is split over several are
-            joined by blanks.
+        format: ``strptime`` format, with ``%Q`` for a quarter and ``%K``, at its end, for the number of an interval of
+            the day, from 1; the columns of a time that is split over several are joined by blanks.
         zone: Local time zone: the stated one; else the offset that all times of the file have; else UTC.
         unit: Of a time that is a number since 1970 (``excel``: of days of a spreadsheet), what it counts; then there
             is no format.
@@ -48,6 +48,8 @@ class TimeStyle:
         upper: Directives whose words are written in capitals.
         lower: Directives whose words are written in small letters.
         fraction: Digits of a fraction of a second, or of what a number counts.
+        interval: Nanoseconds that ``%K`` counts, from local midnight on: as elapsed time, so that a day on which the
+            clock changes has more of them, or fewer.
         hour24: Whether midnight is written as 24:00 of the day before.
         zulu: What stands for an offset of zero where ``offset`` is ``Z``; some write `` UTC``.
         kind: Type of the column in Parquet that is no text, else None.
@@ -63,6 +65,7 @@ class TimeStyle:
     upper: frozenset[str] = field(default_factory=frozenset)
     lower: frozenset[str] = field(default_factory=frozenset)
     fraction: int = 6
+    interval: int = 0
     hour24: bool = False
     zulu: str = "Z"
     kind: str | None = None
@@ -110,14 +113,16 @@ def read_times(texts: pd.Series, style: TimeStyle) -> np.ndarray:
     """
     if style.unit is not None:
         return _read_numbers(pd.to_numeric(texts, errors="coerce"), style.unit)
+    if style.interval:
+        return _read_intervals(texts, style)
     texts = texts.str.strip()
     if style.zulu != "Z":
         texts = texts.str.replace(ZULU, "Z", regex=True)
     later = np.zeros(len(texts), dtype=np.int64)
     if style.offset == "name":
-        offsets = texts.str.extract(CLOCK_NAME, expand=False).map(dict(style.clocks))
-        texts = texts.str.replace(CLOCK_NAME, "", regex=True).where(offsets.notna())
-        later -= offsets.fillna(0).to_numpy(dtype=np.int64)
+        named = texts.str.extract(CLOCK_NAME, expand=False).isin(dict(style.clocks))
+        later -= stated_offsets(texts, style)
+        texts = texts.str.replace(CLOCK_NAME, "", regex=True).where(named)
     if style.hour24:
         late = hour_24(style.format)
         later[texts.str.contains(late).to_numpy(dtype=bool, na_value=False)] += DAY
@@ -145,6 +150,20 @@ def _read_numbers(numbers: pd.Series, unit: str) -> np.ndarray:
     unit_of_fraction, start = (SECOND, EXCEL_EPOCH) if unit == "excel" else (1000, 0)
     fraction = np.round(np.where(known, values - whole, 0.0) * scale / unit_of_fraction).astype(np.int64)
     return np.where(known, start + whole.astype(np.int64) * scale + fraction * unit_of_fraction, UNREAD)
+
+
+def _read_intervals(texts: pd.Series, style: TimeStyle) -> np.ndarray:
+    """Moments of numbered intervals of days."""
+    parts = texts.str.extract(r"^\s*(.*?)\s+(\d{1,3})\s*$")
+    days = read_times(parts[0], replace(style, format=style.format.removesuffix(" %K"), interval=0))
+    number = pd.to_numeric(parts[1]).fillna(0).to_numpy(dtype=np.int64)
+    known = (days != UNREAD) & (number > 0)
+    if not known.any():
+        return np.full(len(texts), UNREAD)
+    days = np.where(known, days, days[known][0])
+    local = clock(style.zone, int(days.min()), int(days.max()))
+    found = local_moments(days, local) + (number - 1) * style.interval
+    return np.where(known & (found < local_moments(days + DAY, local)), found, UNREAD)
 
 
 def _parse(texts: pd.Series, style: TimeStyle) -> pd.Series:
@@ -184,8 +203,11 @@ def _months_of_quarters(texts: pd.Series, form: str) -> tuple[pd.Series, str]:
     return year + "-" + months, f"{directives[1 - directives.index('%Q')]}-%m"
 
 
-def stated_offsets(texts: pd.Series) -> np.ndarray:
+def stated_offsets(texts: pd.Series, style: TimeStyle) -> np.ndarray:
     """Offsets from UTC that times state, nanoseconds ``int64 [N]``; zero where there is none."""
+    if style.offset == "name":
+        offsets = texts.str.extract(CLOCK_NAME, expand=False).map(dict(style.clocks))
+        return offsets.fillna(0).to_numpy(dtype=np.int64)
     parts = texts.str.extract(OFFSET, expand=False).fillna("Z").str.extract(r"([+-])(\d{2}):?(\d{2})?")
     hours, minutes = (pd.to_numeric(parts[i]).fillna(0).to_numpy(dtype=np.int64) for i in (1, 2))
     return np.where(parts[0] == "-", -1, 1) * (hours * 60 + minutes) * MINUTE
@@ -259,9 +281,9 @@ def _write(times: np.ndarray, style: TimeStyle) -> np.ndarray:
         if part == "%z":
             texts = texts + offsets
         elif part == "%H":
-            texts = texts + np.where(midnight, "24", _directive(part, stamps, style, local))
+            texts = texts + np.where(midnight, "24", _directive(part, stamps, style, local, times))
         else:
-            texts = texts + _directive(part, stamps, style, local)
+            texts = texts + _directive(part, stamps, style, local, times)
     texts = texts + " " + offsets if style.offset == "name" else texts
     return texts if style.kind is None else texts.astype(style.kind)
 
@@ -271,9 +293,15 @@ def _fraction_texts(parts: np.ndarray, digits: int, shown: int) -> list[str]:
     return [f"{part:0{digits}d}"[:shown].ljust(shown, "0") for part in parts.tolist()]
 
 
-def _directive(part: str, stamps: pd.DatetimeIndex, style: TimeStyle, local: np.ndarray) -> np.ndarray | str:
+def _directive(
+    part: str, stamps: pd.DatetimeIndex, style: TimeStyle, local: np.ndarray, times: np.ndarray
+) -> np.ndarray | str:
     if part == "%f":
         return np.array(_fraction_texts(local % SECOND, 9, style.fraction), dtype=object)
+    if part == "%K":
+        midnight = local_moments(local - local % DAY, clock(style.zone, int(times[0]), int(times[-1])))
+        texts = pd.Series((times - midnight) // style.interval + 1).astype(str)
+        return (texts if part in style.unpadded else texts.str.zfill(2)).to_numpy(dtype=object)
     if part == "%Q":
         return stamps.quarter.astype(str).to_numpy(dtype=object)
     if not part.startswith("%") or part == "%%":

@@ -14,15 +14,9 @@ import pyarrow as pa
 
 from common.errors import InputError
 from common.files import existing_file
-from forecasting.series.dialect import GROUPS, Dialect, find_dialect, line_of, read_records, reader_fields
+from forecasting.series.dialect import GROUPS, MISSING, Dialect, find_dialect, line_of, read_records, reader_fields
 from forecasting.series.opening import open_file
 
-MISSING = (
-    "", "NA", "N/A", "n/a", "na", "n.a.", "#N/A", "#N/A N/A", "#NA", "#VALUE!", "#DIV/0!", "<NA>", "NaN", "nan", "-NaN",
-    "-nan", "NaT", "NULL", "Null", "null", "None", "none", "nil", "NIL", "missing", "?", "*", "-", "--", ".", "1.#IND",
-    "1.#QNAN", "-1.#IND", "-1.#QNAN",
-)  # fmt: skip
-"""How people and programs write a missing number."""
 PART = 1 << 24  # bytes of CSV that are read at a time
 LINE = 1 << 12  # a part with more bytes than that is not blank
 BLOCK = 1 << 20  # bytes of them that a core parses at a time
@@ -150,22 +144,33 @@ def numbers_of(texts: pd.Series, dialect: Dialect | None, missing: Sequence[str]
     if not absent.all() and bool(truth[~absent].isin(("true", "false")).all()):
         return np.where(absent, np.nan, (truth == "true").to_numpy(dtype=np.float64, na_value=np.nan))
     plain = plain.str.replace(GROUPS, "", regex=True)
-    if dialect is not None and dialect.thousands:
-        plain = plain.str.replace(dialect.thousands, "", regex=False)
-    if dialect is not None and dialect.decimal == ",":
-        plain = plain.str.replace(",", ".", regex=False)
+    if dialect is not None:
+        plain = _with_point(plain, dialect)
     values = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(absent, np.nan, np.where(np.isnan(values), np.inf, values))
 
 
 def _without_signs(texts: pd.Series, absent: np.ndarray, signs: str) -> pd.Series:
-    """Numbers without their signs of currency or percent, which all of them must have, and minus for parentheses."""
+    """Numbers without their signs of currency or percent, which all of them must have, and with the minus before."""
     texts = texts.str.replace(r"^\(\s*(.*\d.*?)\s*\)$", r"-\1", regex=True)
+    texts = texts.str.replace(r"^(\S*\d)-$", r"-\1", regex=True)
     for sign in signs:
         if bool(texts[~absent].str.contains(sign, regex=False).all()):
             texts = texts.str.replace(sign, "", n=1, regex=False).str.replace(r"^([+-]?)\s+", r"\1", regex=True)
             texts = texts.str.strip()
     return texts
+
+
+def _with_point(texts: pd.Series, dialect: Dialect) -> pd.Series:
+    """Numbers with a decimal point and without groups of thousands; no number where a mark stands elsewhere."""
+    other = "." if dialect.decimal == "," else ","
+    marked = texts.str.contains(other, regex=False)
+    if dialect.certain:
+        form = rf"[+-]?[1-9]\d{{0,2}}([{other}]\d{{2,3}})*[{other}]\d{{3}}([{dialect.decimal}]\d*)?"
+        grouped = marked & texts.str.fullmatch(form)
+        texts = texts.mask(grouped, texts.str.replace(other, "", regex=False))
+        marked = marked & ~grouped
+    return texts.str.replace(dialect.decimal, ".", regex=False).mask(marked, "not a number")
 
 
 def _scan_csv(
@@ -179,8 +184,6 @@ def _scan_csv(
 ) -> Iterator[dict[str, pa.Array]]:
     import pyarrow.csv as csv
 
-    if numbers and dialect.thousands:
-        raise NotANumber
     types: dict[str, pa.DataType] = {
         **dict.fromkeys(text, _TEXT),
         **dict.fromkeys(numbers, pa.float64()),

@@ -9,10 +9,10 @@ from typing import Literal
 import numpy as np
 
 from common.errors import InputError
-from forecasting.series.clock import DAY
+from forecasting.series.clock import DAY, local_moments
 from forecasting.series.columns import Coded
 from forecasting.series.panel import Panel
-from forecasting.series.steps import length_of_time, local_moments
+from forecasting.series.steps import length_of_time
 from forecasting.series.style import write_times
 
 Duplicates = Literal["error", "mean", "last"]

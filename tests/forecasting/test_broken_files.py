@@ -38,6 +38,12 @@ def local(start, count, zone="Europe/Berlin"):
     return csv(pd.DataFrame({"ds": stamps.strftime("%Y-%m-%d %H:%M"), "y": np.arange(count) % 7}))
 
 
+def half_hours(start, count, zone="Europe/London"):
+    stamps = pd.date_range(start, periods=count, freq="30min", tz=zone)
+    number = (stamps - stamps.normalize()) // pd.Timedelta("30min") + 1
+    return csv(pd.DataFrame({"date": stamps.strftime("%Y-%m-%d"), "period": number, "y": np.arange(count) % 7}))
+
+
 def excel():
     return b"PK\x03\x04" + b"\x00" * 26
 
@@ -79,6 +85,16 @@ AUDITS = {
     "a row without its time": (changed(40, "ds", ""), ()),
     "a count of seconds that may be anything": ("ds,y\n1,5\n2,6\n3,5\n", ()),
     "times that name their clock, no zone stated": ("ds,y\n2024-01-01 10:00 CET,1\n2024-01-01 11:00 CET,2\n", ()),
+    "a clock that is never changed, in a zone whose clock is": (
+        csv(hourly(60, "2024-03-30").assign(ds=lambda f: f["ds"] + " CET")), ("data.timezone=Europe/Berlin",),
+    ),
+    "hours up to 12 without AM or PM": (
+        csv(hourly().assign(ds=pd.date_range("2024-01-01", periods=60, freq="h").strftime("%Y-%m-%d %I:%M"))), (),
+    ),
+    "a 49th half-hour, no zone stated": (half_hours("2024-10-25", 200), ()),
+    "years of two digits, dates sorted as text": (
+        "ds,y\n" + ",1\n".join(sorted(pd.date_range("2019-01-01", periods=700).strftime("%d/%m/%y"))) + ",1\n", (),
+    ),
     "days of a spreadsheet": ("date,y\n" + "".join(f"{45292 + i},{i % 5}\n" for i in range(30)), ()),
     "years that no nanoseconds reach": (
         "ds,y\n" + "".join(f"{1500 + i}-06-01,{i % 5}\n" for i in range(30)), ("data.time=ds",),
@@ -99,6 +115,8 @@ AUDITS = {
         csv(hourly(100).assign(y=lambda f: f["y"].where(f.index % 25 != 3, -999))), ('data.missing=["-999.0"]',),
     ),
     "a comma that may be decimal or not": ("ds;y\n2024-01-01;1,234\n2024-01-02;1,235\n", ()),
+    "a number in another dialect": (changed(40, "y", '"49,9"').replace('"""', '"'), ()),
+    "three digits behind all points": (csv(hourly().assign(y=[f"{1 + i % 7 / 10:.3f}" for i in range(60)])), ()),
     "semicolons, decimal commas and Latin letters": (
         "Zeit;Höhe\n" + "".join(f"{d:02d}.03.2024 00:00;{d},5\n" for d in range(1, 30)), (),
     ),
@@ -116,8 +134,15 @@ AUDITS = {
     "some numbers with a sign of percent, some without": (
         "ds,y\n" + "".join(f"2024-01-{i:02d},{i}{'%' if i % 2 else ''}\n" for i in range(1, 30)), ("data.target=y",),
     ),
+    "the same, nothing stated": (
+        "ds,y\n" + "".join(f"2024-01-{i:02d},{i}{'%' if i % 3 else ''}\n" for i in range(2, 30)), (),
+    ),
     "a column called as the forecasts are": (csv(hourly(unique_id="a").rename(columns={"unique_id": "model"})),
                                              ("data.id=model",)),
+    "times without a grid, and long without any": (
+        "ds,y\n" + "".join(f"2024-{m:02d}-{d:02d},{m + d}\n" for m in (1, 2, 3) for d in (1, 2, 4, 8, 15))
+        + "".join(f"2024-05-{d:02d},{d}\n" for d in (14, 15, 17, 18, 20)), (),
+    ),
     "steps that no grid explains": (
         "ds,y\n" + "".join(f"2024-{m:02d}-{d:02d},{m + d}\n" for m in range(1, 13) for d in (1, 15)), (),
     ),

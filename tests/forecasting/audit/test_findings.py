@@ -88,14 +88,14 @@ def test_leaks(tmp_path):
     })  # fmt: skip
     found = audit(write(tmp_path, frame), {"target": "y"}).findings
     assert [f for f in found if "'copy'" in f] == [
-        "covariate 'copy' is the target itself: it would give the answer away"
+        "covariate 'copy' is the target itself in another unit: it would give the answer away"
     ]
     assert any("'next' is the target of 1 row later" in f for f in found)
     assert any("'before' is the target of 2 rows before" in f for f in found)
     assert any("'of_the_day' changes at midnight only" in f for f in found)
     assert not any("'fair'" in f for f in found)
     wide = audit(write(tmp_path, frame[["ds", "y", "copy", "fair"]].rename(columns={"y": "a"})), {}).findings
-    assert wide == ("series 'copy' is 'a' itself",)
+    assert wide == ("series 'copy' is 'a' itself in another unit",)
 
 
 def habits(zone, stamps):

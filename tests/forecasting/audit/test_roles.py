@@ -154,6 +154,51 @@ def test_a_year_beside_the_name_of_a_month_or_a_quarter(tmp_path):
         ]
 
 
+@pytest.mark.parametrize(
+    ("columns", "freq"),
+    [
+        ({"year": "%G", "week": "%V"}, "W-MON"), ({"Year": "%Y", "DOY": "%j"}, "D"),
+        ({"year": "%Y", "day_of_year": "%j", "hour": "%H"}, "h"),
+        ({"Jahr": "%Y", "Monat": "%m", "Tag": "%d", "Stunde": "%H"}, "h"),
+        ({"YY": "%y", "MM": "%m", "DD": "%d", "HR": "%H"}, "h"),
+        ({"#YY": "%Y", "MM": "%m", "DD": "%d", "hh": "%H", "mm": "%M"}, "10min"),
+    ],
+)  # fmt: skip
+def test_parts_of_times_in_columns_of_their_own(tmp_path, columns, freq):
+    stamps = pd.date_range("2018-01-01", periods=60, freq=freq)
+    frame = pd.DataFrame({**{name: stamps.strftime(form) for name, form in columns.items()}, "y": values()})
+    found = roles(tmp_path, frame)
+    assert found.data == {"time": list(columns), "target": "y"}
+    panel = read_panel(tmp_path / "f.csv", **found.data)
+    assert panel.times.tolist() == stamps.as_unit("ns").astype("int64").tolist()
+    written = time_columns(panel.times, panel)
+    assert all(written[name].tolist() == frame[name].tolist() for name in columns)
+
+
+def test_parts_of_the_date_beside_it_are_not_the_time(tmp_path):
+    frame = pd.DataFrame({"date": STAMPS, "year": STAMPS.year, "month": STAMPS.month, "y": values()})
+    assert roles(tmp_path, frame).data["time"] == "date"
+
+
+def test_numbered_half_hours(tmp_path):
+    stamps = pd.date_range("2024-01-01", periods=96, freq="30min")
+    number = stamps.hour * 2 + stamps.minute // 30 + 1
+    frame = pd.DataFrame(
+        {"SETTLEMENT_DATE": stamps.strftime("%d-%b-%Y"), "SETTLEMENT_PERIOD": number, "y": values()[0]}
+    )
+    frame["y"] = np.arange(96) % 7
+    assert roles(tmp_path, frame).data["time"] == ["SETTLEMENT_DATE", "SETTLEMENT_PERIOD"]
+
+
+def test_categories_that_are_stated_stand_beside_those_found(tmp_path):
+    frame = pd.concat([
+        pd.DataFrame({"id": s, "region": s.upper(), "ds": STAMPS, "y": values(), "z": ["wet", "dry"] * 30})
+        for s in "ab"
+    ])  # fmt: skip
+    data = roles(tmp_path, frame, past=["z"], categorical=["z"]).data
+    assert (data["static"], data["categorical"]) == (["region"], ["z", "region"])
+
+
 def test_series_of_other_steps_are_told_apart_by_a_column_called_so(tmp_path):
     frames = [
         pd.DataFrame({"id": freq, "ds": pd.date_range("2024-01-01", periods=60, freq=freq), "y": values()})

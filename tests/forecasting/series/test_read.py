@@ -210,6 +210,39 @@ def test_thousands_are_grouped_and_other_words_for_missing(tmp_path):
     np.testing.assert_array_equal(read(write(tmp_path, text), missing=["off"]).values, [1234.5, np.nan, 7000])
 
 
+@pytest.mark.parametrize(
+    ("numbers", "values"),
+    [
+        (["1,5", "2.345", "1.234.567,5", "-2,0-"[:-1]], [1.5, 2345, 1234567.5, -2]),
+        (["1.5", "2,345", "1,23,456.5", "7,000,000"], [1.5, 2345, 123456.5, 7e6]),
+        (["1,5", "3,25-", "\u22122,5", "1.000,00-"], [1.5, -3.25, -2.5, -1000]),
+        (["1,234,567", "12", "123", "1"], [1234567, 12, 123, 1]),
+    ],
+)
+def test_marks_of_decimals_and_of_thousands(tmp_path, numbers, values):
+    rows = "".join(f"2024-01-0{i + 1};{number};192.168.100.200\n" for i, number in enumerate(numbers))
+    np.testing.assert_array_equal(read(write(tmp_path, "ds;y;address\n" + rows)).values, values)
+
+
+@pytest.mark.parametrize("numbers", [["1,5", "3.5"], ["1,5", "1.2345"], ["1.5", "49,9"], ["1.5", "0,123"]])
+def test_a_mark_that_stands_wrong_makes_no_number(tmp_path, numbers):
+    rows = "".join(f"2024-01-{i + 1:02d};{number}\n" for i, number in enumerate([numbers[0]] * 9 + numbers[1:]))
+    with pytest.raises(InputError, match=r"line 11: column 'y' holds .*, which is not a number"):
+        read(write(tmp_path, "ds;y\n" + rows))
+
+
+def test_one_cell_of_text_decides_no_decimal_mark(tmp_path):
+    rows = "".join(f"2024-01-{i + 1:02d};{i}.5;{'1.100.200' if i == 3 else 'v2'}\n" for i in range(9))
+    np.testing.assert_array_equal(read(write(tmp_path, "ds;y;version\n" + rows)).values, np.arange(9) + 0.5)
+
+
+@pytest.mark.parametrize("row", ["2024-01-03,,5", ",01:00,5"])
+def test_a_part_of_the_time_that_is_missing_is_no_midnight(tmp_path, row):
+    text = f"date,time,y\n2024-01-01,00:30,1\n2024-01-02,00:30,2\n{row}\n"
+    with pytest.raises(InputError, match=r"line 4: the time \(date time\) is missing"):
+        read(write(tmp_path, text), time=["date", "time"])
+
+
 def test_a_slow_and_a_fast_way_read_the_same(tmp_path):
     """Times and numbers that pyarrow cannot read in the plain way are read as text, with the same result."""
     generator = np.random.default_rng(0)

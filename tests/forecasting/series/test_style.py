@@ -10,6 +10,12 @@ from common.errors import InputError
 from forecasting.series.forms import date_orders, recognise
 from forecasting.series.style import UNREAD, read_times, split_format, write_times
 
+NONE = frozenset()
+
+
+def series(texts):
+    return pd.Series(texts, dtype="string")
+
 
 def recognised(texts, names=("ds",), stated=None, zone=None):
     texts = pd.Series(texts, dtype="string")
@@ -159,6 +165,44 @@ def test_the_names_of_clocks_tell_the_hour_that_stands_twice():
     assert read_times(pd.Series(["2021-10-31 04:00"], dtype="string"), style).tolist() == [UNREAD]
     with pytest.raises(InputError, match="CEST is no clock of America/New_York, whose clocks are EDT, EST"):
         recognised(texts, zone="America/New_York")
+
+
+def test_names_of_clocks_that_come_later_in_the_year_are_known():
+    style = recognise(series(["2021-03-27 02:00 CET"]), names=("ds",), stated=None, orders=NONE, zone="Europe/Berlin")
+    after = pd.Timestamp("2021-03-28 05:00", tz="Europe/Berlin").value
+    assert write_times(np.array([after]), style).tolist() == ["2021-03-28 05:00 CEST"]
+    style = recognise(series(["2021-01-01 02:00 EST"]), names=("ds",), stated=None, orders=NONE, zone="UTC-05:00")
+    summer = pd.Timestamp("2021-07-01 05:00", tz="UTC").value
+    assert write_times(np.array([summer]), style).tolist() == ["2021-07-01 00:00 EST"]
+    london = ["2021-03-27 23:00 GMT", "2021-03-28 02:00 BST"]
+    style = recognise(series(london), names=("ds",), stated=None, orders=NONE, zone="Europe/London")
+    times = read_times(series(london), style)
+    assert np.diff(times).tolist() == [2 * 3600 * 10**9]
+    assert write_times(times, style).tolist() == london
+
+
+@pytest.mark.parametrize(("step", "zone"), [("30min", "Europe/London"), ("15min", "Europe/Berlin")])
+def test_numbered_intervals_of_days_on_which_the_clock_changes(step, zone):
+    stamps = pd.date_range("2021-03-01", "2021-11-30", freq=step, tz=zone, inclusive="left")
+    number = (stamps - stamps.normalize()) // pd.Timedelta(step) + 1
+    assert number.max() == pd.Timedelta("25h") / pd.Timedelta(step)
+    texts = series(stamps.strftime("%d.%m.%Y ") + number.astype(str))
+    style = recognise(texts, names=("date", "period"), stated=None, orders=frozenset({"dmY"}), zone=zone)
+    assert style.format == "%d.%m.%Y %K"
+    times = read_times(texts, style)
+    assert times.tolist() == stamps.as_unit("ns").astype("int64").tolist()
+    assert write_times(times, style).tolist() == texts.tolist()
+    beyond = series(["28.03.2021 " + str(int(pd.Timedelta("23h") / pd.Timedelta(step)) + 1), "29.03.2021 0"])
+    assert read_times(beyond, style).tolist() == [UNREAD, UNREAD]
+
+
+@pytest.mark.parametrize("freq", ["D", "ME", "W"])
+def test_years_of_two_digits_that_come_first(freq):
+    stamps = pd.date_range("2001-01-31", periods=240, freq=freq)
+    assert date_orders(series(stamps.strftime("%d-%m-%y"))) == {"dmy"}
+    assert "dmy" in date_orders(series(sorted(stamps.strftime("%d-%m-%y"))))  # which is not taken for the year
+    assert "ymd" in date_orders(series(stamps.strftime("%y-%m-%d")))
+    assert date_orders(series(pd.date_range("2019-03-07", periods=240).strftime("%y-%m-%d"))) == {"ymd"}
 
 
 def test_days_of_a_spreadsheet():
