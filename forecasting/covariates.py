@@ -13,6 +13,8 @@ from forecasting.series.columns import Coded
 from forecasting.series.panel import Panel
 
 Role = Literal["static", "past", "future"]
+FARTHEST = 1e6
+"""Most that a number of the future may lie from those of the training, in units of their scale."""
 MOST_CATEGORIES = 32
 """Texts of a column that have a feature of their own, the most frequent ones; all others have none."""
 
@@ -150,7 +152,7 @@ def _frequent(column: Coded, rows: np.ndarray | slice) -> tuple[str, ...]:
 
 
 def _scaled(values: np.ndarray, each: Covariate) -> np.ndarray:
-    return ((values - each.centre) / each.scale).astype(np.float32)
+    return np.clip((values.astype(np.float64) - each.centre) / each.scale, -FARTHEST, FARTHEST).astype(np.float32)
 
 
 def _coded(column: Coded, categories: Sequence[str]) -> np.ndarray:

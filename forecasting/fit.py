@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from common.bundle import write_bundle
 from common.errors import InputError
+from common.progress import log
 from common.training import TrainingRecord, log_training, seed_everything, train
 from forecasting.calibrate import interval_widths
 from forecasting.inputs import Inputs
@@ -148,6 +149,9 @@ def fit(
     def some(part: tuple[np.ndarray, np.ndarray]) -> Windows:
         return windows(part, every=max(1, -(-int(part[1].sum()) // MOST_WINDOWS)))
 
+    varies = _varies(panel, split)
+    if not varies.any():
+        log.warning("warning: no series varies in its training part: intervals will have no width")
     _require_windows(panel, split, windows(fitting), **size)
     seed_everything(seed)
     model = build(kind, inputs, settings)
@@ -181,7 +185,7 @@ def fit(
         widths=interval_widths(model, calibrating, levels).double(),
         naive_widths=interval_widths(repeat_last, calibrating, levels).double(),
         scales={name: (float(c), float(s)) for name, c, s in zip(panel.ids, centre, scale, strict=True)},
-        spreads=_usual_spreads(panel, split, centre, scale),
+        spreads=_usual_spreads(centre[varies], scale[varies]),
         step=int(rows.step.median()),
     )
     return forecaster, FitRecord(windows(fitting).total, validation.total, record, time.perf_counter() - started)
@@ -192,18 +196,18 @@ def repeat_last(batch: Batch) -> Tensor:
     return last_observed(batch.values, batch.observed).expand(-1, batch.target.shape[1])
 
 
-def _usual_spreads(panel: Panel, split: Split, centre: np.ndarray, scale: np.ndarray) -> tuple[float, float]:
-    """Median scale of the series that vary, in units of their level and as it is; zero if none does."""
-    varies = np.array(
-        [
-            np.nanmax(values) > np.nanmin(values) if not np.isnan(values).all() else False
-            for values in (panel.values[b:e] for b, e in zip(panel.starts[:-1], split.validation, strict=True))
-        ]
-    )
-    if not varies.any():
+def _varies(panel: Panel, split: Split) -> np.ndarray:
+    """Which series have two values in their training part, boolean ``[series]``."""
+    parts = [panel.values[begin:end] for begin, end in zip(panel.starts[:-1], split.validation, strict=True)]
+    return np.array([not np.isnan(part).all() and np.nanmax(part) > np.nanmin(part) for part in parts])
+
+
+def _usual_spreads(centre: np.ndarray, scale: np.ndarray) -> tuple[float, float]:
+    """Median scale of series that vary, in units of their level and as it is; zero without any."""
+    if not len(scale):
         return 0.0, 0.0
-    level = np.maximum(np.abs(centre[varies]), 1e-300)
-    return float(np.median(scale[varies] / level)), float(np.median(scale[varies]))
+    level = np.maximum(np.abs(centre), 1e-300)
+    return float(np.median(scale / level)), float(np.median(scale))
 
 
 def absolute_error(model: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:

@@ -126,16 +126,18 @@ def run_predict(
         raise UsageError("--at asks for times of its own", where="--horizon", remedy="one of the two")
     chosen = None if levels is None else _parse_levels(levels)
     forecaster, layout = load_run(run)
-    check_output(output, {"the data": data, "the run": run, **({} if at is None else {"the times to forecast": at})})
+    failures = output.with_name(f"{output.name}.failed.csv")
+    for path in (output, failures):
+        check_output(path, {"the data": data, "the run": run, **({} if at is None else {"the times to forecast": at})})
     requests = None
     if at is not None:
         requests = partial(
             read_requests, existing_file(at, "the times to forecast"), inputs=forecaster.inputs, usual=forecaster.step,
-            wide=layout.layout == "wide", **layout.model_dump(include=set(READING)),
+            wide=layout.layout == "wide", resampled=layout.resample is not None,
+            **layout.model_dump(include=set(READING)),
         )  # fmt: skip
     result = forecast(forecaster, _read(data, layout), horizon=horizon, levels=chosen, requests=requests)
 
-    failures = output.with_name(f"{output.name}.failed.csv")
     failures.unlink(missing_ok=True)  # of an earlier run
     if len(result.failed):
         with atomic_path(failures) as scratch:

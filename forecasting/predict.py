@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from forecasting.fit import INFERENCE_BATCH, Forecaster
 from forecasting.requests import Requests, following, without_open_end
 from forecasting.series.panel import Panel
 from forecasting.series.tidy import count
-from forecasting.windows import Windows, has_values, training_scale
+from forecasting.windows import Windows, has_values, scale_of_level, training_scale
 
 FALLBACK = "last-value"
 LEAST_VALUES = 3
@@ -76,15 +77,12 @@ def forecast(
             remedy="give them for the times to forecast: --at FUTURE.csv",
         )
     empty = _empty(panel)
-    failed = pd.DataFrame(
-        [(panel.ids[i], "every value is missing") for i in np.flatnonzero(empty)],
-        columns=pd.Index([next(iter(panel.id_columns), "series"), "reason"]),
-    )
+    failed = [_failure(panel, i, "every value is missing") for i in np.flatnonzero(empty).tolist()]
     asked = panel.select(np.flatnonzero(~empty).tolist())
     if not len(asked.ids):
         intervals = [f"{side}-{level:g}" for level, *_ in chosen for side in ("lo", "hi")]
         heading = [*panel.id_columns, *panel.time_columns, "forecast", *intervals, "model"]
-        return Forecasts(pd.DataFrame(columns=pd.Index(heading)), failed)
+        return Forecasts(pd.DataFrame(columns=pd.Index(heading)), pd.DataFrame(failed))
     _warn_on_step(forecaster, asked)
     centre, scale = _scales(forecaster, asked)
     asked = _without_open_end(asked)
@@ -92,10 +90,10 @@ def forecast(
         wanted = following(asked, forecaster.inputs, forecaster.step, horizon)
     else:
         wanted = requests(asked)
-        failed = pd.concat([failed, pd.DataFrame(list(wanted.failed.items()), columns=failed.columns)])
-        failed = failed.drop_duplicates(subset=failed.columns[0])
+        known = [{name: each[name] for name in panel.id_columns} for each in failed]
+        failed += [each for each in wanted.failed if {name: each[name] for name in panel.id_columns} not in known]
     recent = asked.tail(forecaster.lookback)
-    extended = recent.extended(wanted.times, wanted.numbers, wanted.categories)
+    extended = replace(recent.extended(wanted.times, wanted.numbers, wanted.categories), steps=wanted.steps)
     _tell_of_unknown_texts(forecaster, extended)
     mean = _run(forecaster, extended, centre, scale)  # [series, H]
     widths = {f"{level:g}": np.outer(scale, width) for level, width, _ in chosen}
@@ -119,7 +117,16 @@ def forecast(
     for name in [name for name in columns if name not in wanted.columns]:
         columns[name] = _rounded(columns[name], digits)
     columns["model"] = np.where(naive, FALLBACK, forecaster.kind).astype(object)[wanted.series]
-    return Forecasts(pd.DataFrame(columns), failed)
+    finite = np.asarray(np.isfinite(mean).all(axis=1))
+    reason = "the forecast is not finite: values or covariates are too far from those of the training"
+    failed += [_failure(asked, i, reason) for i in np.flatnonzero(~finite).tolist()]
+    return Forecasts(pd.DataFrame(columns)[finite[wanted.series]].reset_index(drop=True), pd.DataFrame(failed))
+
+
+def _failure(panel: Panel, series: int, reason: str) -> dict[str, Any]:
+    """What the file calls a series that cannot be forecast, and why."""
+    names = {name: column[series] for name, column in panel.id_columns.items()}
+    return {**(names or {"series": panel.ids[series]}), "reason": reason}
 
 
 def _without_open_end(panel: Panel) -> Panel:
@@ -141,6 +148,7 @@ def _empty(panel: Panel) -> np.ndarray:
 
 def _rounded(values: np.ndarray, digits: np.ndarray) -> np.ndarray:
     """Values rounded to decimals of their own, ``[N]`` each: what a network in float32 can tell apart, and no more."""
+    digits = np.where(np.abs(digits) > 300, np.inf, digits)  # of what a power of ten can be
     power = np.power(10.0, np.abs(np.where(np.isinf(digits), 0, digits)))
     rounded = np.where(digits >= 0, np.rint(values * power) / power, np.rint(values / power) * power)
     return np.where(np.isfinite(digits), rounded, values)
@@ -187,13 +195,21 @@ def _levels(forecaster: Forecaster, levels: tuple[float, ...] | None) -> list[tu
 
 
 def _scales(forecaster: Forecaster, panel: Panel) -> tuple[np.ndarray, np.ndarray]:
-    own_centre, own_scale = training_scale(panel, panel.starts[1:])
-    pairs = [forecaster.scales.get(name, (own_centre[i], own_scale[i])) for i, name in enumerate(panel.ids)]
-    unknown = sum(name not in forecaster.scales for name in panel.ids)
-    if unknown:
-        log.info("%d of %d series were not in training; they are scaled by their own rows", unknown, len(panel.ids))
-    array = np.array(pairs)
-    return array[:, 0], array[:, 1]
+    """Centre and scale of each series: those of the training; its own if it was not there, or was constant."""
+    centre, scale = training_scale(panel, panel.starts[1:])
+    own = 0
+    for i, name in enumerate(panel.ids):
+        learned = forecaster.scales.get(name)
+        if learned is None or learned[1] == scale_of_level(learned[0]):
+            own += learned is None or scale[i] != scale_of_level(centre[i])
+        else:
+            centre[i], scale[i] = learned
+    if own:
+        log.info(
+            "%d of %d series were not in training, or constant there: they are scaled by their own rows",
+            own, len(panel.ids),
+        )  # fmt: skip
+    return centre, scale
 
 
 def _tell_of_unknown_texts(forecaster: Forecaster, panel: Panel) -> None:
@@ -210,7 +226,8 @@ def _tell_of_unknown_texts(forecaster: Forecaster, panel: Panel) -> None:
 
 
 def _warn_on_step(forecaster: Forecaster, panel: Panel) -> None:
-    step = float(np.median([s.nanoseconds for s in panel.steps if s is not None]))
+    known = [step.nanoseconds for step in panel.steps if step is not None]
+    step = float(np.median(known)) if known else forecaster.step
     if not 0.8 <= step / forecaster.step <= 1.25:  # months and irregular steps vary a little
         log.warning(
             "warning: the run was fitted on steps of %s, the data has steps of %s; forecasts will be poor",

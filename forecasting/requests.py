@@ -11,7 +11,7 @@ import numpy as np
 from common.errors import InputError
 from common.progress import log
 from forecasting.inputs import Inputs
-from forecasting.series.clock import DAY
+from forecasting.series.clock import DAY, Clock
 from forecasting.series.columns import Coded
 from forecasting.series.panel import Panel, runs
 from forecasting.series.rows import FileRows, read_rows
@@ -32,7 +32,8 @@ class Requests:
         columns: Names of the series and times as they are to be written, ``[N]`` by column.
         numbers: Covariates known ahead that are numbers, ``float32 [series, H]`` by column, NaN where missing.
         categories: Those that are texts, with codes ``[series, H]``, -1 where missing.
-        failed: Series that cannot be forecast at all, with the reason.
+        steps: Step of each series that its windows are cut by: irregular where times off its grid are asked for.
+        failed: Series that cannot be forecast at all, by what the file calls them, with the reason.
     """
 
     times: np.ndarray
@@ -41,7 +42,8 @@ class Requests:
     columns: dict[str, np.ndarray]
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
     categories: dict[str, Coded] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    steps: tuple[Step | None, ...] = ()
+    failed: list[dict[str, Any]] = field(default_factory=list)
 
 
 def following(panel: Panel, inputs: Inputs, usual: int, horizon: int) -> Requests:
@@ -61,6 +63,7 @@ def following(panel: Panel, inputs: Inputs, usual: int, horizon: int) -> Request
         series=np.repeat(np.arange(count), horizon),
         place=np.tile(np.arange(horizon), count),
         columns={**columns, **time_columns(times[:, :horizon].ravel(), panel)},
+        steps=panel.steps,
     )
 
 
@@ -71,6 +74,7 @@ def read_requests(
     usual: int,
     *,
     wide: bool,
+    resampled: bool,
     **reading: Any,
 ) -> Requests:
     """Read the times to forecast, and what is known of them, from a file in the columns of the series' own.
@@ -83,6 +87,7 @@ def read_requests(
         inputs: What the model is given.
         usual: Step of a series that has none of its own, in nanoseconds.
         wide: Whether each time is asked for of all series.
+        resampled: Whether the series were resampled, so that times off their grid mean nothing.
         reading: How to read it, as :func:`forecasting.series.read.read_rows` takes it.
 
     Raises:
@@ -105,7 +110,8 @@ def read_requests(
     else:
         series, row = known[rows.codes], np.arange(len(rows.times))
     strangers = () if wide or not panel.id_columns else np.flatnonzero(known < 0).tolist()
-    failed = {rows.names[i]: "its times are asked for, but DATA has no such series" for i in strangers}
+    reason = "its times are asked for, but DATA has no such series"
+    failed = [{**{name: column[i] for name, column in rows.id_columns.items()}, "reason": reason} for i in strangers]
     last = panel.times[panel.starts[1:] - 1]
     later = (series >= 0) & (rows.times[row] > last[series])
     if not later.all():
@@ -114,17 +120,45 @@ def read_requests(
     if not len(row):
         raise InputError("no row is later than the last value of its series", where=path, remedy="rows to come")
     times = _next_times(panel, inputs.horizon, usual)
+    steps = list(panel.steps)
     place = np.zeros(len(row), dtype=np.int64)
+    reached = np.ones(len(row), dtype=bool)
     local = panel.clock(int(rows.times.max()) - int(panel.times.max()) + 10 * DAY)
     order = np.lexsort((rows.times[row], series))
     for own in np.split(order, np.flatnonzero(np.diff(series[order])) + 1):  # the rows of one series, by time
         i = int(series[own[0]])
-        place[own] = _places(panel, i, rows.times[row[own]], times[i], panel.steps[i] or Step(usual), local, path)
+        where = f"{path}, series {panel.ids[i]}"
+        asked, step = rows.times[row[own]], panel.steps[i] or Step(usual)
+        if len(np.unique(asked)) < len(asked):
+            raise InputError("a time is asked for twice", where=where)
+        beyond = _beyond(asked, int(last[i]), step, local, inputs.horizon)
+        if beyond.any() and not (wide and len(panel.ids) > 1):
+            raise _too_far(int(beyond.sum()), step, inputs.horizon, where)
+        reached[own[beyond]] = False  # of a wide file, whose series may end at other times
+        own, asked = own[~beyond], asked[~beyond]
+        place[own] = _places(asked, times[i], int(last[i]), step, local, where)
+        off = times[i, place[own]] != asked
+        if off.any() and resampled:
+            raise InputError(
+                f"no step of {step.text()} begins at {rows.written[panel.time_columns[0]][row[own[off][0]]]}",
+                where=where,
+                remedy="give the times at which steps begin, with what is known of each step",
+            )
+        if off.any():
+            times[i, place[own]] = asked
+            steps[i] = replace(step, regular=False)
+    if not reached.all():
+        if not reached.any():
+            raise _too_far(len(reached), panel.steps[0] or Step(usual), inputs.horizon, str(path))
+        log.info("%s: %d times beyond the horizon of their series left out", path, int((~reached).sum()))
+        series, row, place = series[reached], row[reached], place[reached]
     for name in rows.numbers:
         lacking = np.isnan(rows.numbers[name][row])
         _refuse_lacking(lacking, name, rows, row, panel, series)
-    for name in rows.texts:
-        _refuse_lacking(rows.texts[name].codes[row] < 0, name, rows, row, panel, series)
+    for name, column in rows.texts.items():
+        blank = int((column.codes[row] < 0).sum())
+        if blank:
+            log.info("%s: column %r is empty for %d of the times asked for, which counts as none", path, name, blank)
 
     def spread(column: np.ndarray, nothing: float) -> np.ndarray:
         found = np.full(times.shape, nothing, dtype=column.dtype)
@@ -139,42 +173,44 @@ def read_requests(
         columns={**ids, **{name: texts[row] for name, texts in rows.written.items()}},
         numbers={name: spread(column.astype(np.float32), np.nan) for name, column in rows.numbers.items()},
         categories={name: Coded(spread(column.codes, -1), column.texts) for name, column in rows.texts.items()},
+        steps=tuple(steps),
         failed=failed,
     )
 
 
-def _places(
-    panel: Panel, series: int, asked: np.ndarray, times: np.ndarray, step: Step, local, path: Path
-) -> np.ndarray:
-    """Which of the times that a model forecasts are asked for; off the grid, ``times`` becomes those that are."""
-    horizon, where = len(times), f"{path}, series {panel.ids[series]}"
-    if len(np.unique(asked)) < len(asked):
-        raise InputError("a time is asked for twice", where=where)
-    last = int(panel.times[panel.starts[series + 1] - 1])
+def _beyond(asked: np.ndarray, last: int, step: Step, local: Clock, horizon: int) -> np.ndarray:
+    """Which times are more than the horizon after the last value, boolean ``[N]``."""
+    if step.regular:
+        return slots(np.concatenate([[last], asked]), step, local)[1:] > horizon
+    return (asked - last) / step.nanoseconds > horizon + 0.5
+
+
+def _too_far(count: int, step: Step, horizon: int, where: str) -> InputError:
+    return InputError(
+        f"{'1 time is' if count == 1 else f'{count} times are'} more than {horizon} steps of {step.text()} after the "
+        "last value",
+        where=where,
+        remedy=f"ask for up to {horizon}, or fit with a larger horizon",
+    )
+
+
+def _places(asked: np.ndarray, times: np.ndarray, last: int, step: Step, local: Clock, where: str) -> np.ndarray:
+    """Which of the times that a model forecasts those asked for are, or are the next to."""
     if step.regular:
         place = slots(np.concatenate([[last], asked]), step, local)[1:] - 1
-        if (place >= horizon).any():
-            raise InputError(
-                f"{_number(int((place >= horizon).sum()))} more than {horizon} steps of {step.text()} after the last "
-                "value",
-                where=where,
-                remedy=f"ask for up to {horizon}, or fit with a larger horizon",
-            )
-        if (grid(last, step, local, 1, horizon + 1)[place] == asked).all():
+        if (place >= 0).all() and (times[place] == asked).all():
             return place
-    if len(asked) > horizon:
+    if len(asked) > len(times):
         raise InputError(
-            f"{len(asked)} times are asked for, the run forecasts up to {horizon}",
+            f"{len(asked)} times are asked for, the run forecasts up to {len(times)}",
             where=where,
             remedy="ask for fewer, or fit with a larger horizon",
         )
-    times[: len(asked)] = asked
-    times[len(asked) :] = asked[-1] + step.nanoseconds * np.arange(1, horizon - len(asked) + 1)
-    return np.arange(len(asked))
-
-
-def _number(count: int) -> str:
-    return "1 time is" if count == 1 else f"{count} times are"
+    # The nearest places, one each: pushed on by those before, and back from the end.
+    order = np.arange(len(asked))
+    nearest = np.clip(np.rint((asked - last) / step.nanoseconds).astype(np.int64), 1, len(times)) - 1
+    pushed = np.maximum.accumulate(nearest - order) + order
+    return np.minimum(pushed, len(times) - len(asked) + order)
 
 
 def _refuse_lacking(

@@ -373,10 +373,15 @@ def has_values(panel: Panel, stop: np.ndarray) -> np.ndarray:
     )
 
 
+def scale_of_level(centre: float) -> float:
+    """The scale of a series that does not vary: its level, or one; never zero."""
+    return abs(centre) or 1.0
+
+
 def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each series' observed values before row ``stop``.
 
-    A series that does not vary gets the scale of its level, or one: never zero.
+    A series that does not vary gets :func:`scale_of_level`.
 
     Returns:
         Centre and scale, ``float64 [series]`` each.
@@ -388,7 +393,7 @@ def training_scale(panel: Panel, stop: np.ndarray) -> tuple[np.ndarray, np.ndarr
         if not len(values):
             continue
         centre[i], spread = values.mean(), values.std()
-        # Rounding leaves a constant series with a spread of about its level times the machine epsilon.
-        flat = spread <= 1e-12 * abs(centre[i])
-        scale[i] = (abs(centre[i]) or 1.0) if flat else spread
+        # By rounding, a constant series has a spread near that of the machine, and one of tiny values none.
+        flat = values.min() == values.max() or not spread
+        scale[i] = scale_of_level(centre[i]) if flat else spread
     return centre, scale

@@ -69,7 +69,14 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
     ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
     values = {name: column for name, column in numbers.items() if name not in ids}
     constant = [name for name, column in values.items() if np.nanmin(column) == np.nanmax(column)]
+    listed = {*stated.get("static", ()), *stated.get("past", ()), *stated.get("future", ())}
+    for name in names_of(sample):
+        if name in listed and distinct_texts(sample[name]).empty:
+            roles.remarks.append(f"column {name!r} has no value, and says nothing")
     for name in constant if len(constant) < len(values) else ():
+        if name in listed:
+            roles.remarks.append(f"column {name!r} never changes, and says nothing")
+            continue
         values.pop(name)
         roles.remarks.append(f"column {name!r} never changes, and is left out")
     _layout(roles, sample, source, values, [name for name in texts if name not in ids], ids, time)
@@ -144,14 +151,14 @@ def _id(stamp: pd.Series, sample: pd.DataFrame, texts: list[str], numbers: dict[
 def _sets_apart(column: pd.Series, when: np.ndarray, stamp: pd.Series, name: str) -> bool:
     """Whether a column names series that have few times or none in common."""
     codes, texts = pd.factorize(column)
-    if not 2 <= len(texts) <= len(codes) / 3 or (codes < 0).any() or repeats_of(when, codes) > 0:
+    if not 2 <= len(texts) <= len(codes) / 3 or (codes < 0).any():
         return False
-    called = name.strip().lower() in ID_NAMES
-    repeats = repeats_of(when) > 0
-    if called and repeats:
+    if name.strip().lower() in ID_NAMES:
         return True
     one_after_the_other = int((np.diff(codes) != 0).sum()) == len(texts) - 1
-    return one_after_the_other and (called or repeats or _goes_back(stamp, codes))
+    if not one_after_the_other or repeats_of(when, codes) > 0:
+        return False
+    return repeats_of(when) > 0 or _goes_back(stamp, codes)
 
 
 def _goes_back(stamp: pd.Series, codes: np.ndarray) -> bool:
@@ -184,7 +191,8 @@ def _layout(
     static = []
     if ids:
         group = sample.groupby(ids, observed=True, sort=False).ngroup().to_numpy()
-        static = [name for name in values if _constant_within(values[name], group)]
+        aims = {data.get("target"), *(name for name in values if name.strip().lower() in TARGET_NAMES)}
+        static = [name for name in values if name not in aims and _constant_within(values[name], group)]
         static += [name for name in usable if _constant_within(pd.factorize(sample[name])[0].astype(float), group)]
     candidates = [name for name in values if name not in static]
     named = [name for name in candidates if name.strip().lower() in TARGET_NAMES]
@@ -215,9 +223,14 @@ def _layout(
     data["target"] = target
     past = [name for name in candidates if name != target and name not in listed]
     past += [name for name in usable if name not in static and name not in listed]
-    if static and "static" not in data:
-        data["static"] = static
-    if past and "past" not in data and "future" not in data:
+    left = [name for name in static if name not in listed]
+    if left and "static" in data:
+        roles.remarks.append(f"left out, since data.static is stated without them: {', '.join(map(repr, left))}")
+    elif left:
+        data["static"] = left
+    if past and "past" in data:
+        roles.remarks.append(f"left out, since data.past is stated without them: {', '.join(map(repr, past))}")
+    elif past:
         data["past"] = past
         roles.remarks.append(
             "columns beside the target are taken to be known up to the last row only (past); what is known ahead, list "

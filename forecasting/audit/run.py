@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from common.errors import InputError
 from forecasting.audit.clocks import find_clock
@@ -18,6 +17,7 @@ from forecasting.audit.roles import find_roles
 from forecasting.series.clock import DAY, HOUR, check_zone
 from forecasting.series.panel import Panel
 from forecasting.series.read import read_panel
+from forecasting.series.steps import length_of_time
 from forecasting.series.tables import Source, open_source
 from forecasting.series.tidy import count
 
@@ -163,7 +163,7 @@ def sizes(found: FileAudit) -> tuple[int, int]:
             "no series has two times, so that there is nothing to learn from", where=found.path, remedy="more rows"
         )
     if "resample" in found.data:
-        step = pd.Timedelta(found.data["resample"]).total_seconds()
+        step = (length_of_time(found.data["resample"]) or 0) / 1e9
         lengths = [each.span_seconds / step for each in known]
     else:
         step = float(np.median([each.step_seconds or 0.0 for each in known]))

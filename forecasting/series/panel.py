@@ -87,6 +87,11 @@ class Panel:
             },
         )
 
+    def where(self, kept: np.ndarray) -> Panel:
+        """The panel of some of the rows, boolean ``[rows]``; each series keeps at least one."""
+        lengths = np.add.reduceat(kept.astype(np.int64), self.starts[:-1])
+        return replace(self.taking(np.flatnonzero(kept)), starts=np.concatenate([[0], np.cumsum(lengths)]))
+
     def tail(self, count: int) -> Panel:
         """The last ``count`` rows of each series."""
         first = np.maximum(self.starts[1:] - count, self.starts[:-1])

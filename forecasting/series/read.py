@@ -149,8 +149,10 @@ def read_panel(
     else:
         panel = melted(panel, [columns.numbers[name] for name in values], notes)
     del columns, codes, moment
+    panel = with_static(panel, [covariates[name] for name in static], path)
     if resample is not None:
         panel = resampled(panel, resample, how, notes)
+        return replace(panel, repeats=np.zeros(len(panel.ids), dtype=np.int64), notes=tuple(notes))
     share = len(names) if layout == "wide" else 1  # series that a row of the file holds a value of
     panel = without_duplicates(panel, duplicates, path, notes, share=share)
     panel = replace(panel, steps=find_steps(panel.times, panel.starts, panel.clock()))
@@ -159,7 +161,7 @@ def read_panel(
         notes.append(
             f"{count(filled // share, 'time')} missing between the first and the last of regular series: kept as gaps"
         )
-    return with_static(replace(panel, notes=tuple(notes)), [covariates[name] for name in static], path)
+    return replace(panel, notes=tuple(notes))
 
 
 def _channels(source: Source, stated: Sequence[str] | None, taken: set[str]) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ from forecasting.series.style import UNREAD
 from forecasting.series.tables import Source, open_source, scan
 from forecasting.series.tidy import count
 
+LARGEST = 1e37
+"""Numbers beyond it have squares or scaled values that are infinite in float32."""
+
 
 @dataclass(frozen=True)
 class FileRows:
@@ -25,6 +28,7 @@ class FileRows:
         source: The file.
         codes: ``int32 [rows]``, number of the series of each row.
         names: Names of the series.
+        id_columns: What the file calls each series, ``[series]`` by column.
         times: ``int64 [rows]``, nanoseconds in UTC.
         written: The time columns as the file has them, ``[rows]`` by column.
         numbers: ``float64 [rows]`` by column.
@@ -34,6 +38,7 @@ class FileRows:
     source: Source
     codes: np.ndarray
     names: tuple[str, ...]
+    id_columns: dict[str, np.ndarray]
     times: np.ndarray
     written: dict[str, np.ndarray]
     numbers: dict[str, np.ndarray]
@@ -85,7 +90,7 @@ def read_rows(
         missing=missing,
     )
     check_rows(columns, None, source, ids, times)
-    codes, names, _ = number_series(columns, ids, ("",), source)
+    codes, names, id_columns = number_series(columns, ids, ("",), source)
     written: dict[str, list] = {name: [] for name in times}
     for block in scan(source, text=times):
         for name in times:
@@ -94,6 +99,7 @@ def read_rows(
         source=source,
         codes=codes,
         names=names,
+        id_columns=id_columns,
         times=moments_of(columns, codes, timezone, source, None, []),
         written={name: np.array(column, dtype=object) for name, column in written.items()},
         numbers=columns.numbers,
@@ -159,6 +165,14 @@ def check_rows(
             raise InputError(
                 f"column {name!r} holds an infinite value", where=_place(source, rows, int(infinite.argmax()))
             )
+        large = np.abs(column) > LARGEST
+        if large.any():
+            row = int(large.argmax())
+            raise InputError(
+                f"column {name!r} holds {column[row]:g}, beyond the largest number that can be used, {LARGEST:g}",
+                where=_place(source, rows, row),
+                remedy="correct it, list it under data.missing if it means a missing value, or use a larger unit",
+            )
 
 
 def number_series(
@@ -180,8 +194,15 @@ def number_series(
     texts = {
         name: np.array(part.texts, dtype=object)[which] for name, part, which in zip(ids, parts, distinct, strict=True)
     }
-    names = tuple("/".join(each) for each in zip(*texts.values(), strict=True))
+    names = tuple(map(_joined, zip(*texts.values(), strict=True)))
     return codes, names, {name: _typed(column, source, name) for name, column in texts.items()}
+
+
+def _joined(parts: tuple[str, ...]) -> str:
+    """One name of several parts, which no other parts have."""
+    if len(parts) == 1:
+        return parts[0]
+    return "/".join(part.replace("\\", "\\\\").replace("/", "\\/") for part in parts)
 
 
 def _typed(texts: np.ndarray, source: Source, name: str) -> np.ndarray:

@@ -5,6 +5,7 @@ Calendar months, business days and days of the local clock count as regular thou
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,7 +54,7 @@ class Step:
 def length_of_time(text: str) -> int | None:
     """Nanoseconds of a length such as ``12h25min``; None for what is none, or not above zero."""
     try:
-        length = pd.Timedelta(text).value
+        length = pd.Timedelta(re.sub(r"(?<=\d)[dw](?![a-z])", lambda match: match[0].upper(), text)).value
     except ValueError:
         return None
     return length if length > 0 else None

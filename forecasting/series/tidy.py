@@ -9,14 +9,15 @@ from typing import Literal
 import numpy as np
 
 from common.errors import InputError
-from forecasting.series.clock import DAY, local_moments
+from forecasting.series.clock import DAY, HOUR, local_moments
 from forecasting.series.columns import Coded
-from forecasting.series.panel import Panel
-from forecasting.series.steps import length_of_time
+from forecasting.series.panel import Panel, fill_grids, find_steps
+from forecasting.series.steps import Step, length_of_time
 from forecasting.series.style import write_times
 
 Duplicates = Literal["error", "mean", "last"]
 How = Literal["mean", "sum", "last"]
+MONDAY = 4 * DAY  # the first after 1970-01-01
 
 
 def count(number: int, what: str) -> str:
@@ -65,17 +66,73 @@ def melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel:
 
 
 def resampled(panel: Panel, step: str, how: How, notes: list[str]) -> Panel:
-    """Bring all rows to the beginning of the step they fall into, and one value of those there."""
+    """Bring all rows to the beginning of the step they fall into, and one value of those there.
+
+    Steps begin on the local clock, weeks on Mondays. Of a regular series the first and the last step are left out where
+    it does not fill them, and steps without any row are gaps; of an irregular one, whose rows are events, the sum of
+    none is zero. Covariates are averaged, or the last is taken, whatever becomes of the values.
+
+    Args:
+        panel: The series, sorted by time.
+        step: A length of time.
+        how: What a value is of those it stands for.
+        notes: What was done is added to them.
+
+    Raises:
+        InputError: If the step is no length of time.
+    """
     length = length_of_time(step)
     if length is None:
         raise InputError(f"{step!r} is not a length of time", where="data.resample", remedy="such as 30min, 1h or 1d")
     local = panel.clock(DAY)
     wall = local.local(panel.times)
-    panel = replace(panel, times=local_moments(wall - wall % length, local))
-    before = len(panel.times)
-    panel = _merged(panel, _repeats(panel), how)
+    into = (wall - (MONDAY if length % (7 * DAY) == 0 else 0)) % length
+    # Within an hour that the clock shows twice, what has passed since its beginning tells which of the two it is.
+    begins = panel.times - into if HOUR % length == 0 else local_moments(wall - into, local)
+    own = np.array([
+        step.nanoseconds if step is not None and step.regular else 0
+        for step in find_steps(panel.times, panel.starts, panel.clock())
+    ])  # fmt: skip
+    partial = _in_partial_steps(panel, begins, into, length, own)
+    panel = replace(panel, times=begins)
+    if partial.any():
+        notes.append(f"{count(int(partial.sum()), 'row')} of first and last steps that are not full left out")
+        panel = panel.where(~partial)
+    before, same = len(panel.times), _repeats(panel)
+    panel = _merged(panel, same, how, covariates="last" if how == "last" else "mean")
+    one = Step(length, "local" if length > HOUR else "fixed", regular=True)
+    panel = replace(panel, steps=tuple(one if n > 1 else None for n in np.diff(panel.starts)))
     notes.append(f"{count(before, 'row')} resampled to {count(len(panel.times), 'step')} of {step} by {how}")
-    return panel
+    rows = np.diff(np.flatnonzero(np.concatenate([[True], ~same, [True]])))  # of each step
+    few = int((rows < 0.9 * length / np.where(own, own, np.inf)[_series(panel)]).sum())
+    if few and how != "last":
+        notes.append(f"{count(few, 'step')} with fewer rows than the others")
+    panel, empty = fill_grids(panel)
+    if not empty:
+        return panel
+    zero = panel.absent & (own == 0)[_series(panel)] & (how == "sum")
+    if zero.any():
+        notes.append(f"{count(int(zero.sum()), 'step')} without any event: the sum is 0")
+    if zero.sum() < empty:
+        notes.append(f"{count(empty - int(zero.sum()), 'step')} without any row: kept as gaps")
+    return replace(panel, values=np.where(zero, 0.0, panel.values), absent=panel.absent & ~zero)
+
+
+def _series(panel: Panel) -> np.ndarray:
+    """Number of the series of each row."""
+    return np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
+
+
+def _in_partial_steps(panel: Panel, begins: np.ndarray, into: np.ndarray, length: int, own: np.ndarray) -> np.ndarray:
+    """Which rows lie in a first or last step that a regular series does not fill, boolean ``[rows]``.
+
+    Of a series that fills no step, none does.
+    """
+    first, last, series = panel.starts[:-1], panel.starts[1:] - 1, _series(panel)
+    late, early = (into[first] >= own) & (own > 0), (length - into[last] > own) & (own > 0)
+    partial = (late[series] & (begins == begins[first][series])) | (early[series] & (begins == begins[last][series]))
+    filled = np.bincount(series[~partial], minlength=len(first)) > 0
+    return partial & filled[series]
 
 
 def _repeats(panel: Panel) -> np.ndarray:
@@ -105,33 +162,42 @@ def without_duplicates(panel: Panel, duplicates: Duplicates, path: Path, notes: 
     return _merged(panel, same, duplicates)
 
 
-def _merged(panel: Panel, same: np.ndarray, how: How) -> Panel:
-    """One row for each run of rows with one series and time."""
+def _merged(panel: Panel, same: np.ndarray, how: How, covariates: How | None = None) -> Panel:
+    """One row for each run of rows with one series and time; of texts the last, of numbers what is asked for."""
     last = np.append(~same, True)
     kept = np.flatnonzero(last)
+    first = np.concatenate([[0], kept[:-1] + 1])
     starts = np.concatenate([[0], np.cumsum(last)])[panel.starts]
-    merged = replace(panel.taking(kept), starts=starts)
-    if how == "last":
-        return merged
-    group = np.concatenate([[0], np.cumsum(~same)])
 
-    def together(column: np.ndarray) -> np.ndarray:
-        observed = ~np.isnan(column)
-        number = np.bincount(group, weights=observed)
-        total = np.bincount(group, weights=np.where(observed, column, 0.0))
+    def latest(column: np.ndarray, there: np.ndarray) -> np.ndarray:
+        """The last that is there of each run, else the last."""
+        place = np.maximum.reduceat(np.where(there, np.arange(len(column)), -1), first)
+        return column[np.where(place < 0, kept, place)]
+
+    def together(column: np.ndarray, how: How) -> np.ndarray:
+        there = ~np.isnan(column)
+        if how == "last":
+            return latest(column, there)
+        number = np.add.reduceat(there.astype(np.int64), first)
+        total = np.add.reduceat(np.where(there, column, 0.0).astype(np.float64), first)
         value = total / np.maximum(number, 1) if how == "mean" else total
         return np.where(number > 0, value, np.nan).astype(column.dtype)
 
     return replace(
-        merged,
-        values=together(panel.values),
-        numbers={name: together(column) for name, column in panel.numbers.items()},
+        panel.taking(kept),
+        starts=starts,
+        values=together(panel.values, how),
+        numbers={name: together(column, covariates or how) for name, column in panel.numbers.items()},
+        categories={
+            name: column._replace(codes=latest(column.codes, column.codes >= 0))
+            for name, column in panel.categories.items()
+        },
     )
 
 
 def with_static(panel: Panel, names: list[str], path: Path) -> Panel:
     """Take covariates that are the same all along a series from its rows."""
-    group = np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
+    group = _series(panel)
     numbers, categories = dict(panel.numbers), dict(panel.categories)
     static_numbers, static_categories = {}, {}
     for name in names:

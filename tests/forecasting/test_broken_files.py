@@ -109,6 +109,13 @@ AUDITS = {
     "rows missing": (csv(hourly().drop(index=[5, 6, 30])), ()),
     "blank rows": (csv(hourly()) + ",\n,\n", ()),
     "a text among the numbers": (changed(40, "y", "12 kW"), ()),
+    "a number whose square is none": (changed(40, "y", 1e300), ()),
+    "events": (
+        csv(pd.DataFrame({
+            "ds": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(200) ** 2 // 7 * 7, unit="min"), "y": 1,
+        }).assign(y=np.arange(200) % 3)), (),
+    ),
+    "a last day that is not over, resampled": (csv(hourly()), ("data.resample=1d",)),
     "an infinite value": (changed(40, "y", "inf"), ()),
     "a code for missing values": (csv(hourly(100).assign(y=lambda f: f["y"].where(f.index % 25 != 3, -999))), ()),
     "the same code, stated": (
@@ -179,6 +186,9 @@ RUNS = {
     "series too short for the horizon": (csv(hourly(6)), "", None),
     "no value in the training part": (csv(hourly(60).assign(y=lambda f: f["y"].where(f.index > 50))), "", None),
     "two times asked for at once": (csv(hourly(60)), "", "ds\n2024-01-03 13:00:00\n2024-01-03 13:00:00\n"),
+    "times between the steps of a resampled run": (
+        csv(hourly(480)), "  resample: 1d\n", "ds\n2024-01-21 13:00:00\n",
+    ),
     "a time beyond the horizon": (csv(hourly(60)), "", "ds\n2024-01-09 13:00:00\n"),
     "a value known ahead that is missing": (
         csv(hourly(60, wind=1.0)), "  future: [wind]\n", "ds,wind\n2024-01-03 12:00:00,\n",

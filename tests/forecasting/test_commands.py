@@ -408,3 +408,59 @@ def test_a_file_name_is_taken_as_it_is(config, long_csv, farview_forecast, tmp_p
         settings = ["--set", "model.kind=ridge", "--set", "model={kind: ridge}"]
         done = farview_forecast("fit", config, "--data", tmp_path / name, "-o", tmp_path / "run", *settings)
         assert done.exit_code == 0, done.output
+
+
+def test_a_file_of_single_rows_repeats_them(run, farview_forecast, tmp_path):
+    (tmp_path / "f.csv").write_text("unique_id,ds,y\nx,2024-02-01 00:00:00,5\nz,2024-02-01 00:00:00,6\n")
+    done = farview_forecast("predict", run, tmp_path / "f.csv", "-o", tmp_path / "o.csv", "--horizon", 2)
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(tmp_path / "o.csv")
+    assert table["forecast"].tolist() == [5, 5, 6, 6]
+    assert set(table["model"]) == {"last-value"}
+
+
+def test_the_list_of_failures_replaces_no_input(run, long_csv, farview_forecast, tmp_path):
+    data = tmp_path / "o.csv.failed.csv"
+    shutil.copy(long_csv, data)
+    done = farview_forecast("predict", run, data, "-o", tmp_path / "o.csv")
+    assert (done.exit_code, data.read_bytes()) == (2, long_csv.read_bytes())
+    assert "would be written over the data" in done.stderr
+
+
+def test_failures_are_listed_by_the_columns_of_the_file(farview_forecast, tmp_path):
+    frames = [hourly(y=noise()).assign(store="9", item=item) for item in ("1", "2")]
+    frames[1]["y"] = np.nan
+    pd.concat(frames).to_csv(tmp_path / "f.csv", index=False)
+    job = "data: {path: f.csv, id: [store, item]}\nlookback: 24\nhorizon: 6\nmodel: {kind: ridge}\n"
+    (tmp_path / "job.yaml").write_text(job)
+    assert farview_forecast("fit", tmp_path / "job.yaml", "-o", tmp_path / "run").exit_code == 0
+    done = farview_forecast("predict", tmp_path / "run", tmp_path / "f.csv", "-o", tmp_path / "o.csv")
+    assert done.exit_code == 1
+    assert (tmp_path / "o.csv.failed.csv").read_text() == "store,item,reason\n9,2,every value is missing\n"
+
+
+def test_a_forecast_that_is_not_finite_is_a_failure(run, long_csv, farview_forecast, tmp_path):
+    rows = pd.read_csv(long_csv)
+    rows.loc[rows.index[-1], "y"] = 1e36  # of series a, whose values are near -5
+    other = rows["unique_id"] != rows["unique_id"].iloc[-1]
+    rows.loc[~other, "y"] *= 1e33
+    rows["y"] = rows["y"].clip(-1e36, 1e36)
+    rows.to_csv(tmp_path / "f.csv", index=False)
+    done = farview_forecast("predict", run, tmp_path / "f.csv", "-o", tmp_path / "o.csv")
+    table = pd.read_csv(tmp_path / "o.csv")
+    assert np.isfinite(table["forecast"]).all()
+    assert done.exit_code in (0, 1)
+
+
+@pytest.mark.parametrize("scale", [1e-303, 1e13])
+def test_values_of_any_size_are_forecast_in_their_unit(farview_forecast, tmp_path, scale):
+    values = noise() + 5 if scale < 1 else scale + np.round(10 * noise())
+    hourly(y=values * (scale if scale < 1 else 1)).to_csv(tmp_path / "f.csv", index=False)
+    (tmp_path / "job.yaml").write_text("data: {path: f.csv}\nlookback: 24\nhorizon: 6\nmodel: {kind: ridge}\n")
+    assert farview_forecast("fit", tmp_path / "job.yaml", "-o", tmp_path / "run").exit_code == 0
+    done = farview_forecast("predict", tmp_path / "run", tmp_path / "f.csv", "-o", tmp_path / "o.csv")
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(tmp_path / "o.csv")
+    low, high = (values * (scale if scale < 1 else 1)).min(), (values * (scale if scale < 1 else 1)).max()
+    assert table["forecast"].between(low, high).all()
+    assert (table["hi-80"] > table["lo-80"]).all()

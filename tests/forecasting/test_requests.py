@@ -125,3 +125,99 @@ def test_at_and_horizon_exclude_each_other(fitted, farview_forecast, tmp_path):
     done = farview_forecast("predict", folder / "run", folder / "f.csv", "-o", tmp_path / "o.csv", *at)
     assert done.exit_code == 2
     assert "--at asks for times of its own" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def ridge(farview_forecast, tmp_path_factory):
+    """Fits ridge regression on a frame; answers with what its run forecasts at times."""
+    folder = tmp_path_factory.mktemp("ridge")
+
+    def fit(frame, name, data=""):
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        job = f"data: {{path: {name}.csv{data}}}\nlookback: 24\nhorizon: 12\nmodel: {{kind: ridge}}\n"
+        (folder / f"{name}.yaml").write_text(job)
+        done = farview_forecast("fit", folder / f"{name}.yaml", "-o", folder / name)
+        assert done.exit_code == 0, done.output
+
+        def at(times=None, code=0):
+            more = []
+            if times is not None:
+                pd.DataFrame(times).to_csv(folder / "at.csv", index=False)
+                more = ["--at", folder / "at.csv"]
+            out = folder / "o.csv"
+            done = farview_forecast("predict", folder / name, folder / f"{name}.csv", "-o", out, *more)
+            assert done.exit_code == code, done.output
+            return done.output if code else pd.read_csv(out)
+
+        return at
+
+    return fit
+
+
+def walk(stamps):
+    values = np.random.default_rng(0).normal(size=len(stamps)).cumsum()
+    return pd.DataFrame({"ds": stamps.strftime("%Y-%m-%d %H:%M:%S"), "y": values})
+
+
+def test_a_time_between_two_steps_is_forecast_as_the_nearest_and_spoils_no_other(ridge):
+    stamps = pd.date_range("2024-01-01", periods=400, freq="h")
+    at = ridge(walk(stamps), "hourly")
+    plain = at()
+    hours = [0.4, 4, 6.6, 12]
+    found = at({"ds": [(stamps[-1] + pd.Timedelta(hours=h)).strftime("%Y-%m-%d %H:%M:%S") for h in hours]})
+    nearest = plain.iloc[[0, 3, 6, 11]].reset_index(drop=True)
+    np.testing.assert_allclose(found["forecast"][[1, 3]], nearest["forecast"][[1, 3]], rtol=1e-6)
+    np.testing.assert_allclose(found["forecast"], nearest["forecast"], atol=0.5)  # the hour of the day is their own
+    for table in (found, nearest):
+        table["width"] = table["hi-80"] - table["lo-80"]
+    np.testing.assert_allclose(found["width"], nearest["width"], rtol=1e-5)
+    assert "1 time is more than 12 steps of 1 hour after the last value" in at(
+        {"ds": [str(stamps[-1] + pd.Timedelta(hours=13))]}, code=2
+    )
+
+
+def test_what_is_forecast_of_irregular_times_depends_on_how_far_they_are(ridge):
+    generator = np.random.default_rng(1)
+    stamps = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.cumsum(generator.uniform(0.5, 1.5, 600)), unit="h")
+    frame = walk(stamps.floor("s"))
+    frame.loc[599, "ds"] = (stamps[598] + pd.Timedelta(hours=1)).floor("s").strftime("%Y-%m-%d %H:%M:%S")
+    at = ridge(frame, "irregular")
+    last = pd.Timestamp(frame["ds"].iloc[-1])
+    step = pd.Timestamp(at()["ds"].iloc[0]) - last
+
+    def ask(*steps, code=0):
+        return at({"ds": [str((last + k * step).floor("s")) for k in steps]}, code)
+
+    alone, both, all_of_them = ask(11), ask(1, 11), ask(*range(1, 13))
+    for column in ("forecast", "lo-80", "hi-95"):
+        assert alone[column].iloc[0] == both[column].iloc[1] == all_of_them[column].iloc[10]
+        assert both[column].iloc[0] == all_of_them[column].iloc[0]
+    assert len(ask(0.2, 0.3, 0.4)) == 3  # nearer to each other than the steps of the training
+    assert len(ask(11.8, 11.9, 12)) == 3
+    assert "more than 12 steps" in ask(13, code=2)
+
+
+def test_a_resampled_run_forecasts_steps_alone(ridge):
+    stamps = pd.date_range("2024-01-01", periods=24 * 60, freq="h")
+    at = ridge(walk(stamps), "daily", ", resample: 1d")
+    assert at()["ds"].tolist()[:2] == ["2024-03-01 00:00:00", "2024-03-02 00:00:00"]
+    assert len(at({"ds": ["2024-03-02 00:00:00"]})) == 1
+    assert "no step of 1 day begins at 2024-03-02 13:00:00" in at({"ds": ["2024-03-02 13:00:00"]}, code=2)
+
+
+def test_series_of_a_wide_file_that_end_earlier_are_forecast_as_far_as_they_can_be(ridge):
+    stamps = pd.date_range("2024-01-01", periods=400, freq="h")
+    frame = walk(stamps).assign(z=lambda f: f["y"].where(f.index < 395))
+    at = ridge(frame, "wide", ", layout: wide")
+    found = at({"ds": pd.date_range(stamps[-1], periods=13, freq="h")[1:].strftime("%Y-%m-%d %H:%M:%S")})
+    assert found["unique_id"].value_counts().to_dict() == {"y": 12, "z": 7}
+
+
+def test_an_empty_category_counts_as_none(fitted, farview_forecast, tmp_path, caplog):
+    caplog.set_level("INFO", logger="farview")
+    folder, _, ahead = fitted
+    for i, text in enumerate(("never seen", "")):
+        ahead.assign(day=text).to_csv(tmp_path / f"{i}.csv", index=False)
+    tables = [predict(farview_forecast, folder, tmp_path / f"o{i}.csv", tmp_path / f"{i}.csv")[0] for i in (0, 1)]
+    pd.testing.assert_frame_equal(*tables)
+    assert "column 'day' is empty for 20 of the times asked for, which counts as none" in caplog.text

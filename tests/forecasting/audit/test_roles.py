@@ -73,7 +73,7 @@ def test_counts_of_rows_and_constants_are_left_out(tmp_path):
 def test_what_is_stated_stays(tmp_path):
     frame = pd.DataFrame({"ds": STAMPS, "a": values(), "b": values(1), "c": values(2)})
     found = roles(tmp_path, frame, target="b", future=["c"])
-    assert found.data == {"target": "b", "future": ["c"], "time": "ds"}
+    assert found.data == {"target": "b", "future": ["c"], "time": "ds", "past": ["a"]}
 
 
 def test_a_finer_column_of_times_wins(tmp_path):
@@ -197,6 +197,38 @@ def test_categories_that_are_stated_stand_beside_those_found(tmp_path):
     ])  # fmt: skip
     data = roles(tmp_path, frame, past=["z"], categorical=["z"]).data
     assert (data["static"], data["categorical"]) == (["region"], ["z", "region"])
+
+
+def test_a_column_called_so_names_series_whose_times_do_not_coincide(tmp_path):
+    generator = np.random.default_rng(0)
+    frames = [
+        pd.DataFrame({
+            "station": name, "y": values(i),
+            "ds": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.sort(generator.integers(0, 10**6, 60)), unit="s"),
+        })
+        for i, name in enumerate(("north", "south"))
+    ]  # fmt: skip
+    for frame in (pd.concat(frames), pd.concat(frames).sort_values("ds")):
+        assert roles(tmp_path, frame).data == {"time": "ds", "id": "station", "target": "y"}
+
+
+def test_covariates_that_are_stated_in_part(tmp_path):
+    frame = pd.concat([
+        pd.DataFrame({"id": s, "kind": s * 2, "ds": STAMPS, "y": values(), "t": values(1),
+                      "w": ["N", "S"] * 30, "c": 1})
+        for s in "ab"
+    ])  # fmt: skip
+    found = roles(tmp_path, frame, future=["w"], categorical=["w"])
+    assert (found.data["static"], found.data["past"], found.data["categorical"]) == (["kind"], ["t"], ["w", "kind"])
+    found = roles(tmp_path, frame, past=["c"])
+    assert (found.data["static"], found.data["past"]) == (["kind"], ["c"])
+    assert "left out, since data.past is stated without them: 't', 'w'" in found.remarks
+    assert "column 'c' never changes, and says nothing" in found.remarks
+
+
+def test_events_that_all_count_one(tmp_path):
+    frame = pd.concat([pd.DataFrame({"id": s, "ds": STAMPS, "y": 1}) for s in "ab"])
+    assert roles(tmp_path, frame).data == {"time": "ds", "id": "id", "target": "y"}
 
 
 def test_series_of_other_steps_are_told_apart_by_a_column_called_so(tmp_path):

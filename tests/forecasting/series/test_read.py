@@ -184,12 +184,75 @@ def test_gaps_of_a_regular_series_become_rows_without_values(tmp_path):
 def test_resampling_is_done_where_asked_for(tmp_path):
     stamps = ["2024-01-01 00:10", "2024-01-01 00:50", "2024-01-01 01:30", "2024-01-01 03:00"]
     text = "ds,y\n" + "".join(f"{stamp},{value}\n" for stamp, value in zip(stamps, [1, 3, 5, 7], strict=True))
-    for how, first in (("mean", 2), ("sum", 4), ("last", 3)):
+    for how, first, empty in (("mean", 2, np.nan), ("sum", 4, 0), ("last", 3, np.nan)):
         panel = read(write(tmp_path, text), resample="1h", how=how)
-        np.testing.assert_array_equal(panel.values, [first, 5, np.nan, 7])
+        np.testing.assert_array_equal(panel.values, [first, 5, empty, 7])
         assert panel.times[0] == pd.Timestamp("2024-01-01").value
     with pytest.raises(InputError, match="'often' is not a length of time"):
         read(write(tmp_path, text), resample="often")
+
+
+def test_resampling_across_the_end_of_daylight_saving(tmp_path):
+    stamps = pd.date_range("2021-10-29", "2021-11-02", freq="15min", tz="Europe/Berlin", inclusive="left")
+    frame = pd.DataFrame({"ds": stamps.strftime("%Y-%m-%d %H:%M"), "y": np.arange(len(stamps))})
+    path = write(tmp_path, frame.to_csv(index=False))
+    for step in ("1h", "30min", "1d"):
+        panel = read(path, timezone="Europe/Berlin", resample=step, how="sum")
+        expected = pd.Series(np.arange(len(stamps)), index=stamps).resample(step.replace("d", "D")).sum()
+        np.testing.assert_array_equal(panel.values, expected)
+        assert panel.times.tolist() == expected.index.as_unit("ns").astype("int64").tolist()
+        assert panel.steps[0].regular
+
+
+def test_days_without_events_sum_to_zero_and_days_of_an_outage_are_gaps(tmp_path):
+    generator = np.random.default_rng(0)
+    seconds = np.sort(generator.choice(86_400 * 40, 60, replace=False))
+    stamps = pd.Timestamp("2024-03-01") + pd.to_timedelta(seconds, unit="s")
+    frame = pd.DataFrame({"ds": stamps, "y": 1.5, "flag": generator.integers(0, 2, 60), "size": 3})
+    path = write(tmp_path, frame.to_csv(index=False))
+    panel = read(path, resample="1d", how="sum", past=["flag"], static=["size"])
+    days = frame.set_index("ds").resample("1D")
+    assert (days["y"].count() == 0).any()
+    np.testing.assert_array_equal(panel.values, days["y"].sum())
+    np.testing.assert_allclose(panel.numbers["flag"], days["flag"].mean(), rtol=1e-6)
+    assert panel.static_numbers["size"].tolist() == [3]
+    assert any(note.endswith("without any event: the sum is 0") for note in panel.notes)
+    metered = pd.DataFrame({"ds": pd.date_range("2024-03-01", periods=240, freq="h"), "y": 1.0}).drop(range(50, 130))
+    panel = read(write(tmp_path, metered.to_csv(index=False)), resample="1d", how="sum")
+    np.testing.assert_array_equal(panel.values, [24, 24, 2, np.nan, np.nan, 14, 24, 24, 24, 24])
+    assert "2 steps with fewer rows than the others" in panel.notes
+
+
+def test_weeks_begin_on_mondays_and_steps_that_are_not_full_are_left_out(tmp_path):
+    days = pd.DataFrame({"ds": pd.date_range("2024-01-03", periods=30), "y": 1})  # from a Wednesday
+    panel = read(write(tmp_path, days.to_csv(index=False)), resample="1w", how="sum")
+    assert panel.values.tolist() == [7, 7, 7]
+    assert write_times(panel.times, panel.style).tolist() == ["2024-01-08", "2024-01-15", "2024-01-22"]
+    assert "9 rows of first and last steps that are not full left out" in panel.notes
+    panel = read(write(tmp_path, days.head(3).to_csv(index=False)), resample="1w", how="sum")
+    assert panel.values.tolist() == [3]
+
+
+@pytest.mark.parametrize("policy", ["mean", "last"])
+def test_what_is_missing_does_not_displace_what_is_there(tmp_path, policy):
+    text = "ds,y,kind,z\n2024-01-01,1,x,5\n2024-01-01,,,\n2024-01-02,2,y,6\n"
+    panel = read(write(tmp_path, text), duplicates=policy, past=["kind", "z"], categorical=["kind"])
+    assert (panel.values.tolist(), panel.numbers["z"].tolist()) == ([1, 2], [5, 6])
+    kinds = panel.categories["kind"]
+    assert [kinds.texts[code] for code in kinds.codes] == ["x", "y"]
+
+
+def test_names_in_several_columns_are_never_the_same(tmp_path):
+    text = "s,i,ds,y\na/b,c,2024-01-01,1\na,b/c,2024-01-01,2\na\\,b,2024-01-01,3\n"
+    panel = read(write(tmp_path, text), id=["s", "i"])
+    assert len(set(panel.ids)) == 3
+    assert panel.id_columns["s"].tolist() == ["a/b", "a", "a\\"]
+
+
+@pytest.mark.parametrize("value", ["1e38", "-1e300"])
+def test_numbers_whose_squares_are_infinite_are_refused(tmp_path, value):
+    with pytest.raises(InputError, match=r"line 3: column 'y' holds .* beyond the largest number"):
+        read(write(tmp_path, f"ds,y\n2024-01-01,1\n2024-01-02,{value}\n"))
 
 
 @pytest.mark.parametrize(("separator", "decimal"), [(";", ","), ("\t", "."), ("|", ","), (",", ".")])
