@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.forms import components, date_orders, recognise
+from forecasting.series.forms import recognise
+from forecasting.series.orders import date_orders
+from forecasting.series.parts import components
 from forecasting.series.style import UNITS, UNREAD, TimeStyle, pattern_of, read_times
 from forecasting.series.tables import Source
 
@@ -73,10 +75,11 @@ def _stamps(sample: pd.DataFrame, stated: dict[str, Any]) -> list[str]:
         return (_of_days(dates[name]), -sample[name].nunique(), hint)
 
     best = min(dates, key=rank)
-    if _of_days(dates[best]):
-        clocks += [name for name in names_of(sample) if _is_hour(sample[name], name)]
-        clocks += [name for name in names_of(sample) if _is_interval(sample[name], name, sample[best])]
-    return [best, *clocks[:1]] if _of_days(dates[best]) else [best]
+    if not _of_days(dates[best]):
+        return [best]
+    clocks += [name for name in names_of(sample) if _is_hour(sample[name], name)]
+    clocks += [name for name in names_of(sample) if _is_interval(sample[name], name, sample[best])]
+    return [best, *clocks[:1]]
 
 
 def _no_time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> InputError:

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from common.errors import InputError
 from forecasting.series.clock import clock, zone_of
-from forecasting.series.forms import date_orders, recognise
+from forecasting.series.forms import recognise
+from forecasting.series.orders import date_orders
 from forecasting.series.style import UNREAD, TimeStyle, offset_text, offsets_of, read_times, stated_offsets
 from forecasting.series.tables import NotANumber, Source, numbers_of, scan
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.clock import MINUTE, clock_names, fixed_offset
+from forecasting.series.clock import clock_names, fixed_offset
+from forecasting.series.orders import is_sorted, undecided
+from forecasting.series.parts import format_of, interval_of
 from forecasting.series.style import (
     CLOCK_NAME,
     OFFSET,
@@ -24,18 +24,6 @@ from forecasting.series.style import (
     pattern_of,
 )  # fmt: skip
 
-_COMPONENTS = {
-    "%Y": ("year", "yr", "yyyy", "yy", "#yy", "#year", "jahr", "année", "annee", "año", "ano", "anno"),
-    "%Q": ("quarter", "qtr", "quartal", "trimestre"),
-    "%m": ("month", "mon", "mnth", "mo", "mm", "monat", "mois", "mes", "mês", "mese"),
-    "%V": ("week", "wk", "isoweek", "iso_week", "weekofyear", "week_of_year", "woche", "kw", "semaine", "semana"),
-    "%j": ("doy", "dayofyear", "day_of_year", "day of year", "yday", "jday", "julian", "julian_day"),
-    "%d": ("day", "dd", "dy", "dom", "mday", "tag", "jour", "día", "dia", "giorno"),
-    "%H": ("hour", "hr", "hh", "stunde", "heure", "hora", "ora"),
-    "%M": ("minute", "min", "mm", "mn", "mi", "minuto"),
-    "%S": ("second", "sec", "ss", "sekunde", "seconde", "segundo", "secondo"),
-}  # fmt: skip
-"""What columns that hold a part of a time are called; ``mm`` stands for months before hours, for minutes after them."""
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
     "december",
@@ -48,7 +36,6 @@ _WORDS = {
 }  # fmt: skip
 _LITERALS = ("t", "h", "q", "w", "m", "at", "um", "uhr", "年", "月", "日", "時", "时", "分", "秒")
 _TOKENS = re.compile(r"\d+|[^\W\d_]+|[\W_]")
-_THREE = re.compile(r"(?<!\d)(\d{1,4})([/.\- ])\s?(\d{1,2})\2\s?(\d{1,4})(?!\d)")
 _TIME_OF_DAY = re.compile(
     r"(?<!\d)(?P<h>\d{1,2})(?P<a>[:h])(?P<m>\d{2})(?:(?P<b>:)(?P<s>\d{2})(?:(?P<c>[.,])(?P<f>\d+))?)?"
     r"(?:(?P<d>\s*)(?P<p>[ap]m)\b)?(?![\d:])",
@@ -59,62 +46,6 @@ _HOUR_OF_DAY = re.compile(r"(?<!\d)(?P<h>\d{1,2})(?P<d>\s*)(?P<p>[ap]m)\b", re.I
 _PACKED = {2: "%H", 4: "%H%M", 6: "%H%M%S"}
 _PADDED = ("%m", "%d", "%H", "%I", "%M", "%S", "%j")
 _ISO_WEEK = ("%G", "%V", "%u")
-
-
-def date_orders(texts: pd.Series) -> frozenset[str]:
-    """In which orders the three numbers of dates such as 13/05/2021 or 21-05-13 may stand, by what they amount to.
-
-    Args:
-        texts: Some distinct times.
-
-    Returns:
-        Of ``Ymd``, ``dmY``, ``mdY``, ``dmy``, ``mdy`` and ``ymd`` those that are possible; none where the texts hold
-        no such dates.
-    """
-    found = texts.str.extract(_THREE).dropna()
-    if found.empty:
-        return frozenset()
-    lengths = found[0].str.len().max(), found[3].str.len().max()
-    if 4 in lengths and min(lengths) <= 2:
-        orders = {"Ymd"} if lengths[0] == 4 else {"dmY", "mdY"}
-    elif max(lengths) <= 2:
-        orders = {"dmy", "mdy", "ymd"}
-    else:
-        return frozenset()
-    first, middle, last = (found[i].astype("int64") for i in (0, 2, 3))
-    most = {"d": 31, "m": 12, "y": 99, "Y": 9999}
-    highest = [int(each.max()) for each in (first, middle, last)]
-    orders = {order for order in orders if all(n <= most[part] for n, part in zip(highest, order, strict=True))}
-    if "ymd" in orders and len(orders) > 1:
-        # Most files go on in time, which a wrong order does not once a month is over.
-        days = {order: _days((first, middle, last), order) for order in orders}
-        onward = {order for order in orders if _sorted(days[order])}
-        slashes = found[1].iloc[0] in "/."  # few begin with a year before these
-        if onward == {"ymd"}:  # or they are sorted as texts, when another order has a shorter span or evener steps
-            shortest = bool((last == last.iloc[0]).all()) or min(orders, key=lambda order: np.ptp(days[order])) == "ymd"
-            evenest = min(orders, key=lambda order: _unevenness(days[order])) == "ymd"
-            orders = onward if not slashes and shortest and evenest else orders
-        elif slashes or (onward and "ymd" not in onward):
-            orders -= {"ymd"}
-    return frozenset(orders)
-
-
-def _days(numbers: tuple[pd.Series, pd.Series, pd.Series], order: str) -> np.ndarray:
-    """Days, nearly, of dates read in an order with a year of two digits."""
-    year, month, day = (numbers[order.index(part)] for part in "ymd")
-    return ((year + 100 * (year < 69)) * 365.25 + month * 30.4375 + day).to_numpy()
-
-
-def _unevenness(days: np.ndarray) -> float:
-    """How much the steps between distinct days vary, relative to their mean."""
-    steps = np.diff(np.unique(days))
-    return float(steps.std() / steps.mean()) if len(steps) else 0.0
-
-
-def _sorted(values: np.ndarray) -> bool:
-    """Whether values go up all along, or down."""
-    steps = np.diff(values)
-    return bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def recognise(
@@ -136,21 +67,9 @@ def recognise(
     texts = texts.str.strip()
     if stated in UNITS:
         return TimeStyle(unit=stated, fraction=_digits(texts))
-    if (stated or "").endswith(" %K") or (stated is None and len(names) == 2 and not _components(names, texts)):
-        numbers = texts.str.extract(r" (\d{1,3})$", expand=False)
-        interval = _interval(numbers, stated)
-        if interval:
-            dates = texts.str.replace(r" \d{1,3}$", "", regex=True)
-            stated = stated and stated.removesuffix(" %K")
-            style = recognise(dates, names=names[:1], stated=stated, orders=orders)
-            padding = {"%K"} if bool(numbers.str.fullmatch(r"\d").any()) else set()
-            return replace(
-                style,
-                format=f"{style.format} %K",
-                interval=interval,
-                zone=zone or "UTC",
-                unpadded=style.unpadded | padding,
-            )
+    numbered = _numbered(texts, names, stated, orders, zone)
+    if numbered is not None:
+        return numbered
     plain, style = texts, TimeStyle()
     if stated is None:
         plain, style = _without_clock_names(texts, style, zone)
@@ -158,7 +77,7 @@ def recognise(
         ending = ZULU.search(str(texts.iloc[0]))
         style = replace(style, zulu=ending[0] if ending else "Z")
         plain = plain.str.replace(ZULU, "Z", regex=True)
-    found = stated or (_components(names, plain) if plain.str.fullmatch(r"[\d .:]+").all() else None)
+    found = stated or (format_of(names, plain) if plain.str.fullmatch(r"[\d .:]+").all() else None)
     late = hour_24(found or (" %H" if len(names) > 1 and plain.str.fullmatch(r".* \d{1,2}").all() else ""))
     style = replace(style, hour24=bool(plain.str.contains(late).any()))
     plain = plain.str.replace(late, "00", regex=True)
@@ -166,7 +85,7 @@ def recognise(
         # The longest text says most: some programs leave out the time at midnight.
         first = str(plain.iloc[int(plain.str.len().to_numpy().argmax())])
         if len(orders) > 1:
-            raise _undecided(first, orders)
+            raise undecided(first, orders)
         if plain.str.fullmatch(r"-?\d+(\.\d+)?").all():
             return _number_style(plain, first)
         found = _form(first, next(iter(orders), ""))
@@ -180,38 +99,34 @@ def recognise(
     return _with_details(replace(style, format=found), plain)
 
 
-def _interval(numbers: pd.Series, stated: str | None) -> int:
-    """Length of the intervals of a day that have such numbers; 0 if they may be hours."""
-    counts = pd.to_numeric(numbers).fillna(0)
-    highest = int(counts.max())
-    if counts.min() < 1 and not stated:
-        return 0
-    if (stated and highest <= 50) or 46 <= highest <= 50:  # 50 where the clock is put back
-        return 30 * MINUTE
-    return 15 * MINUTE if stated or 92 <= highest <= 100 else 0
+def _numbered(
+    texts: pd.Series, names: tuple[str, ...], stated: str | None, orders: frozenset[str], zone: str | None
+) -> TimeStyle | None:
+    """The style of dates beside numbers of the intervals of their day; None if the texts are none."""
+    stated_so = (stated or "").endswith(" %K")
+    if not stated_so and (stated is not None or len(names) != 2 or format_of(names, texts)):
+        return None
+    numbers = texts.str.extract(r" (\d{1,3})$", expand=False)
+    interval = interval_of(numbers, stated=stated_so)
+    if not interval:
+        return None
+    dates = texts.str.replace(r" \d{1,3}$", "", regex=True)
+    style = recognise(dates, names=names[:1], stated=stated and stated.removesuffix(" %K"), orders=orders)
+    padding = {"%K"} if bool(numbers.str.fullmatch(r"\d").any()) else set()
+    return replace(
+        style, format=f"{style.format} %K", interval=interval, zone=zone or "UTC", unpadded=style.unpadded | padding
+    )
 
 
 def _check_year(texts: pd.Series, form: str, first: str) -> None:
     """Check that the number of Jan-21 is a year: the months go on in time, and are not all the same."""
     months = pd.to_datetime(texts, format=form, errors="coerce").dropna()
     number = months.dt.month
-    if len(months) > 1 and ((number == number.iloc[0]).all() or not _sorted(months.to_numpy().astype("int64"))):
+    if len(months) > 1 and ((number == number.iloc[0]).all() or not is_sorted(months.to_numpy().astype("int64"))):
         raise InputError(
             f"the number of {first!r} may be a day or a year",
             remedy=f'state data.time_format: "{form}", if it is a year',
         )
-
-
-def _undecided(first: str, orders: frozenset[str]) -> InputError:
-    words = {"d": "day", "m": "month", "y": "year", "Y": "year"}
-    may = [word for letter, word in words.items() if letter in {order[0] for order in orders}]
-    match = _THREE.search(first)
-    separator = match[2] if match else "/"
-    formats = [f'"{separator.join(f"%{part}" for part in order)}"' for order in sorted(orders)]
-    return InputError(
-        f"{first!r} may be {' or '.join(may)} first, and no row decides it",
-        remedy=f"state data.time_format, such as {' or '.join(formats)}",
-    )
 
 
 def _without_clock_names(texts: pd.Series, style: TimeStyle, zone: str | None) -> tuple[pd.Series, TimeStyle]:
@@ -240,31 +155,6 @@ def _without_clock_names(texts: pd.Series, style: TimeStyle, zone: str | None) -
     # Those of the file last, so that they are written; the others may be needed later in the year.
     clocks = tuple(sorted(known.items(), key=lambda item: item[0] in distinct))
     return texts.str.replace(CLOCK_NAME, "", regex=True), replace(style, zone=zone, offset="name", clocks=clocks)
-
-
-def components(names: Sequence[str]) -> dict[str, str]:
-    """Columns that hold a part of a time each, by the directive of the part, in the order of the columns."""
-    found: dict[str, str] = {}
-    for name in names:
-        word = name.strip().lower()
-        fitting = [directive for directive, words in _COMPONENTS.items() if word in words and directive not in found]
-        if word == "mm":
-            fitting = ["%M"] if "%H" in found else ["%m"]
-        if fitting:
-            found.setdefault(fitting[0], name)
-    return found
-
-
-def _components(names: tuple[str, ...], texts: pd.Series) -> str | None:
-    """Format of times split over columns called year, month, day, hour and the like."""
-    found = list(components(names))
-    if len(names) < 2 or len(found) < len(names):
-        return None
-    if "%V" in found:
-        found = ["%G" if part == "%Y" else part for part in found]
-    elif "%Y" in found and texts.str.split().str[found.index("%Y")].str.len().max() <= 2:
-        found = ["%y" if part == "%Y" else part for part in found]
-    return " ".join(found)
 
 
 def _number_style(texts: pd.Series, first: str) -> TimeStyle:

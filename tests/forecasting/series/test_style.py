@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from common.errors import InputError
-from forecasting.series.forms import date_orders, recognise
+from forecasting.series.forms import recognise
+from forecasting.series.orders import date_orders
 from forecasting.series.style import UNREAD, read_times, split_format, write_times
 
 NONE = frozenset()
