@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forecasting.covariates import Covariate, fit_covariates, width
+from forecasting.covariates import Covariate, fit_covariates, row_features, width
 from forecasting.series.columns import Coded
 from forecasting.series.steps import Step
 from forecasting.windows import Rows, Windows, origins_within, split_rows, training_scale
@@ -223,6 +223,8 @@ def test_covariates_are_learned_from_training_rows_alone(make_panel):
         categories={"sky": Coded(np.array([1, 1, 0, 2, 2, 2], dtype=np.int32), ["grey", "clear", "hail"])},
     )
     found = fit_covariates(panel, past=["wind", "sky"], future=["flat"], static=[], used=np.arange(6) < 3)
+    far = replace(panel, numbers={**panel.numbers, "wind": np.full(6, -1e37, np.float32)})
+    assert row_features(far, found)[0][:, 0].tolist() == [-1e6] * 6  # as far as anything may lie
     assert found[0] == Covariate("wind", "past", centre=2.0, scale=1.0)
     assert found[1] == Covariate("sky", "past", categories=("clear", "grey"))
     assert found[2] == Covariate("flat", "future", centre=7.0, scale=7.0)

@@ -175,6 +175,8 @@ def test_names_of_clocks_that_come_later_in_the_year_are_known():
     style = recognise(series(["2021-01-01 02:00 EST"]), names=("ds",), stated=None, orders=NONE, zone="UTC-05:00")
     summer = pd.Timestamp("2021-07-01 05:00", tz="UTC").value
     assert write_times(np.array([summer]), style).tolist() == ["2021-07-01 00:00 EST"]
+    alaska = ["2021-01-01 02:00 AKST"]  # whose offset was called YST, too
+    assert write_times(read(alaska, zone="America/Anchorage"), recognised(alaska, zone="America/Anchorage")) == alaska
     london = ["2021-03-27 23:00 GMT", "2021-03-28 02:00 BST"]
     style = recognise(series(london), names=("ds",), stated=None, orders=NONE, zone="Europe/London")
     times = read_times(series(london), style)
@@ -197,7 +199,7 @@ def test_numbered_intervals_of_days_on_which_the_clock_changes(step, zone):
     assert read_times(beyond, style).tolist() == [UNREAD, UNREAD]
 
 
-@pytest.mark.parametrize("freq", ["D", "ME", "W"])
+@pytest.mark.parametrize("freq", ["D", "ME", "W", "B"])
 def test_years_of_two_digits_that_come_first(freq):
     stamps = pd.date_range("2001-01-31", periods=240, freq=freq)
     assert date_orders(series(stamps.strftime("%d-%m-%y"))) == {"dmy"}
