@@ -10,13 +10,29 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.audit.times import as_times, distinct_texts, find_time, form_of, names_of, repeats_of
+from forecasting.audit.times import (
+    CLOCK_WORDS,
+    as_times,
+    distinct_texts,
+    find_time,
+    form_of,
+    names_of,
+    repeats_of,
+    words_of,
+)  # fmt: skip
 from forecasting.series.forms import MONTHS
 from forecasting.series.tables import Source, numbers_of, scan
 
 SAMPLE_BLOCKS = 8
 FEW = 50  # texts that a covariate may have
+PART_WORDS = CLOCK_WORDS | {"minute", "month", "quarter", "week"}
 _INDEX = re.compile(r"__index_level_\d+__|Unnamed: 0")  # that of a data frame, written along
+_CALENDAR = {
+    "year": 2300, "yr": 2300, "quarter": 4, "month": 12, "mnth": 12, "week": 53, "weekofyear": 53, "day": 31,
+    "dayofmonth": 31, "dayofyear": 366, "doy": 366, "dayofweek": 7, "dow": 7, "weekday": 7, "hour": 24, "hr": 24,
+    "hournumber": 24, "hourofday": 24, "minute": 59,
+}  # fmt: skip
+"""Names of parts of the date, and their highest numbers; the encodings of times say more."""
 TARGET_NAMES = ("y", "target", "value", "values", "count")
 ID_NAMES = (
     "unique_id", "id", "series", "series_id", "item_id", "station", "name", "store", "shop", "site", "sensor", "device",
@@ -55,9 +71,19 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
     numbers = {name: _numbers(sample[name], source, stated) for name in names_of(sample) if name not in time}
     texts = [name for name, values in numbers.items() if values is None]
     numbers = {name: values for name, values in numbers.items() if values is not None}
+    stated_names = _listed(stated)
     for name in [name for name, values in numbers.items() if _counts_rows(values) or _INDEX.fullmatch(name)]:
         numbers.pop(name)
         roles.remarks.append(f"column {name!r} counts the rows, and is left out")
+    others = [name for name, values in numbers.items() if name in stated_names or not _is_calendar(name, values)]
+    for name in [name for name in numbers if name not in others] if others else []:
+        numbers.pop(name)
+        roles.remarks.append(f"column {name!r} is a part of the date, and is left out")
+    zone = stated.get("timezone")
+    for name in [name for name in numbers if name not in stated_names and form_of(sample[name], name, zone)]:
+        if len(numbers) > 1:
+            numbers.pop(name)
+            roles.remarks.append(f"column {name!r} holds times, and is left out")
     stamp = sample[time[0]].astype("string")
     for name in time[1:]:
         stamp = stamp + " " + sample[name].astype("string")
@@ -65,22 +91,39 @@ def find_roles(source: Source, stated: dict[str, Any]) -> Roles:
         found = _id(stamp, sample, texts, numbers)
         if found:
             roles.data["id"] = found if len(found) > 1 else found[0]
+    if "id" not in stated and "time" not in stated:
+        found = roles.data.get("id")
+        suspects = [found] if isinstance(found, str) else found or []
+        if not suspects and repeats_of(pd.factorize(stamp)[0]) > 0.3:
+            suspects = [name for name in texts if distinct_texts(sample[name]).size > 1]
+        _check_parts_of_time(suspects, time, source, sample)
     ids = roles.data.get("id")
     ids = [] if ids is None else [ids] if isinstance(ids, str) else list(ids)
     values = {name: column for name, column in numbers.items() if name not in ids}
     constant = [name for name, column in values.items() if np.nanmin(column) == np.nanmax(column)]
-    listed = {*stated.get("static", ()), *stated.get("past", ()), *stated.get("future", ())}
     for name in names_of(sample):
-        if name in listed and distinct_texts(sample[name]).empty:
+        if name in stated_names and distinct_texts(sample[name]).empty:
             roles.remarks.append(f"column {name!r} has no value, and says nothing")
     for name in constant if len(constant) < len(values) else ():
-        if name in listed:
+        if name in stated_names:
             roles.remarks.append(f"column {name!r} never changes, and says nothing")
             continue
         values.pop(name)
         roles.remarks.append(f"column {name!r} never changes, and is left out")
     _layout(roles, sample, source, values, [name for name in texts if name not in ids], ids, time)
     return roles
+
+
+def _check_parts_of_time(names: list[str], time: list[str], source: Source, sample: pd.DataFrame) -> None:
+    """Check that no column that tells rows of one time apart holds a part of the time in a form that is not known."""
+    for name in names:
+        if words_of(name) & PART_WORDS and bool(distinct_texts(sample[name]).str.contains(r"\d").all()):
+            raise InputError(
+                f"column {name!r} looks like a part of the time beside {' and '.join(map(repr, time))}, such as "
+                f"{distinct_texts(sample[name]).iloc[0]!r}, in a form that is not known",
+                where=source.path,
+                remedy="write times of day as hh:mm, or state data.time and data.id",
+            )
 
 
 def _sample(source: Source) -> pd.DataFrame:
@@ -102,10 +145,26 @@ def _numbers(column: pd.Series, source: Source, stated: dict[str, Any]) -> np.nd
     if {str(text).strip().lower() for text in distinct} <= {"true", "false", ""}:
         return None  # which may be forecast as a target stated, but is none by itself
     values = numbers_of(pd.Series(distinct, dtype="string"), source.dialect, tuple(stated.get("missing", ())))
-    if not np.isfinite(values).any() or np.isinf(values).mean() > 0.1:
+    rows = np.append(values, np.nan)[codes]
+    # Some texts may be mistakes, which reading names: few different ones, or in few rows.
+    if not np.isfinite(values).any() or (np.isinf(values).mean() > 0.1 and np.isinf(rows).mean() > 0.1):
         return None
-    values = np.append(values, np.nan)[codes]
+    values = rows
     return np.where(np.isinf(values), np.nan, values)
+
+
+def _listed(stated: dict[str, Any]) -> set[str]:
+    """Columns that are stated to be something."""
+    ids = stated.get("id") or ()
+    names = {stated.get("target"), *((ids,) if isinstance(ids, str) else ids)} - {None}
+    return names.union(*(stated.get(key, ()) for key in ("static", "past", "future", "channels")))
+
+
+def _is_calendar(name: str, values: np.ndarray) -> bool:
+    """Whether a column is a part of the date by its name and by its values, which are whole numbers of such a range."""
+    most = _CALENDAR.get(re.sub(r"[^a-z]", "", name.lower()))
+    seen = values[~np.isnan(values)]
+    return most is not None and bool((seen % 1 == 0).all()) and seen.min() >= 0 and seen.max() <= most
 
 
 def _counts_rows(values: np.ndarray) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from common.errors import InputError
-from forecasting.audit.clocks import find_clock
+from forecasting.audit.clocks import ZONES, find_clock
 from forecasting.audit.findings import SeriesAudit, audit_series
 from forecasting.audit.leaks import find_leaks
 from forecasting.audit.roles import find_roles
-from forecasting.series.clock import DAY, HOUR, check_zone
+from forecasting.series.clock import DAY, HOUR, check_zone, clock
 from forecasting.series.panel import Panel
 from forecasting.series.read import read_panel
 from forecasting.series.steps import length_of_time
@@ -90,6 +90,12 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
         )
     if repeated and policy == "error":
         data["duplicates"] = "mean"
+    local = _zone_of_repeats(path, panel, roles.data) if repeated and policy == "error" else None
+    if local is not None:
+        findings.append(f"the times that stand twice are those of the hour that the clock of {local} shows twice")
+        data.pop("duplicates")
+        panel = read_panel(path, **{**roles.data, "timezone": local})
+        repeated = 0
     chosen = set(np.linspace(0, len(panel.ids) - 1, min(MOST_PERIODS, len(panel.ids))).round().astype(int).tolist())
     series = tuple(audit_series(panel, i, periods=i in chosen) for i in range(len(panel.ids)))
     if "resample" not in data and _are_events(panel, series):
@@ -104,6 +110,7 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
             f"{repeated:,} rows have a time that stands already: if they are several series, a column must name them"
         )
     clock_findings, zone = find_clock(panel, zone_stated="timezone" in data or "/" in panel.style.zone)
+    zone = local or zone
     findings += [*clock_findings, *find_leaks(panel)]
     longest = max(each.rows for each in series)
     if longest < SHORT:
@@ -121,6 +128,24 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
         zone=zone,
         series=series,
     )
+
+
+def _zone_of_repeats(path: Path, panel: Panel, data: dict[str, Any]) -> str | None:
+    """The zone in whose local clock no time of the file stands twice; None if there is none."""
+    step = panel.steps[0]
+    if panel.style.aware or "timezone" in data or step is None or step.nanoseconds > HOUR:
+        return None
+    for zone in ZONES:
+        pieces = clock(zone, int(panel.times.min()), int(panel.times.max()))
+        back = int((np.diff(pieces.offsets) < 0).sum())
+        if not 0 < panel.repeats.max() <= back * HOUR // step.nanoseconds:
+            continue
+        try:
+            read_panel(path, **{**data, "timezone": zone, "duplicates": "error"})
+        except InputError:
+            continue
+        return zone
+    return None
 
 
 def _is_half_clock(panel: Panel) -> bool:

@@ -17,9 +17,18 @@ from forecasting.series.style import UNITS, UNREAD, TimeStyle, pattern_of, read_
 from forecasting.series.tables import Source
 
 DISTINCT = 2000  # texts of a column that are looked at
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?|\d{1,2}\s*[AaPp][Mm]")
+_CLOCK_OF_POINTS = re.compile(r"\d{1,2}\.\d{2}(\.\d{2})?")
+CLOCK_WORDS = {
+    "time", "hour", "hours", "hr", "hh", "h", "he", "clock", "zeit", "uhrzeit", "stunde", "heure", "hora", "ora", "uur",
+    "interval", "period",
+}  # fmt: skip
 TIME_NAMES = (
     "ds", "timestamp", "datetime", "date_time", "date", "time", "ts", "period", "month", "week", "year", "day", "epoch",
 )  # fmt: skip
+
+_WITHIN = (*TIME_NAMES, "yyyy", "datum", "zeit", "fecha")  # in names of columns whose numbers may be times
+_ALONE = {"dt", "unix", "when"}
 
 
 def find_time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> str | list[str]:
@@ -45,14 +54,19 @@ def _parts(sample: pd.DataFrame) -> list[str]:
     """Columns called year, month and the like that hold a part of the time each; empty if there are none."""
     parts = components(names_of(sample))
     clock = list(itertools.takewhile(bool, (parts.get(part, "") for part in ("%H", "%M", "%S"))))
+    whole = [name for name in names_of(sample) if form_of(sample[name], name, None) == "%H:%M"]
+    clock = clock or whole[:1]
     for date, of_day in (("%Y %m %d", clock), ("%Y %j", clock), ("%Y %m", []), ("%Y %V", [])):
         used = [parts[part] for part in date.split() if part in parts] + of_day
         if len(used) - len(of_day) == len(date.split()) and all(
-            pd.to_numeric(sample[name], errors="coerce").notna().all() for name in used
+            name in whole or pd.to_numeric(sample[name], errors="coerce").notna().all() for name in used
         ):
             return used
-    for part, words in (("%m", r"[A-Za-z]{3,9}"), ("%Q", "Q?[1-4]")):
-        name = parts.get(part)
+    named = {name.strip().lower(): name for name in names_of(sample)}
+    beside = (
+        (parts.get("%m"), r"[A-Za-z]{3,9}"), (parts.get("%Q"), "Q?[1-4]"), (named.get("period"), r"M\d\d|Q0?[1-4]"),
+    )  # fmt: skip
+    for name, words in beside:
         if "%Y" in parts and name and sample[name].astype("string").str.strip().str.fullmatch(words).all():
             return [parts["%Y"], name]
     return []
@@ -77,6 +91,8 @@ def _stamps(sample: pd.DataFrame, stated: dict[str, Any]) -> list[str]:
     best = min(dates, key=rank)
     if not _of_days(dates[best]):
         return [best]
+    if repeats_of(pd.factorize(sample[best])[0]) < 0.05:  # a day a row: other times of day than its own are values
+        clocks = [name for name in clocks if name.strip().lower() in CLOCK_WORDS]
     clocks += [name for name in names_of(sample) if _is_hour(sample[name], name)]
     clocks += [name for name in names_of(sample) if _is_interval(sample[name], name, sample[best])]
     return [best, *clocks[:1]]
@@ -104,6 +120,11 @@ def _no_time(source: Source, sample: pd.DataFrame, stated: dict[str, Any]) -> In
     )
 
 
+def words_of(name: str) -> set[str]:
+    """Words of a name, in small letters: those of ``hourEnding`` and ``Hour_Ending`` alike."""
+    return set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
+
+
 def names_of(sample: pd.DataFrame) -> list[str]:
     """Names of the columns."""
     return list(map(str, sample.columns))
@@ -125,10 +146,11 @@ def form_of(column: pd.Series, name: str, zone: str | None, form: str | None = N
     texts = distinct_texts(column)
     if texts.empty:
         return None
-    if bool(texts.str.fullmatch(r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?(\s*[AaPp][Mm])?").all()):
+    clocks = texts.str.fullmatch(_CLOCK_OF_POINTS if words_of(name) & CLOCK_WORDS else _CLOCK)
+    if max(clocks.mean(), texts.str.fullmatch(_CLOCK).mean()) > 0.9:  # reading names those that are none
         return "%H:%M"
     digits = bool(texts.str.fullmatch(r"-?\d+(\.\d+)?").all())
-    if digits and form is None and not any(word in name.lower() for word in (*TIME_NAMES, "yyyy")):
+    if digits and form is None and not (any(word in name.lower() for word in _WITHIN) or words_of(name) & _ALONE):
         return None
     if form is not None and not (digits if form in UNITS else texts.str.fullmatch(pattern_of(form)).any()):
         return None
@@ -168,8 +190,7 @@ def _of_days(form: str) -> bool:
 
 def _is_hour(column: pd.Series, name: str) -> bool:
     """Whether a column holds hours of the day, from 0 to 23 or from 1 to 24."""
-    words = re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
-    if not {"hour", "hours", "hr", "hh", "h", "he", "time", "stunde"} & set(words):
+    if not words_of(name) & CLOCK_WORDS:
         return False
     texts = column.astype("string").str.strip()
     if not bool(texts.str.fullmatch(r"\d{1,2}").all()):
@@ -180,8 +201,7 @@ def _is_hour(column: pd.Series, name: str) -> bool:
 
 def _is_interval(column: pd.Series, name: str, dates: pd.Series) -> bool:
     """Whether a column beside dates numbers the half-hours or quarter-hours of the day, from 1 on."""
-    words = set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()))
-    if not {"period", "interval", "settlement", "sp", "halfhour", "half", "quarter", "slot"} & words:
+    if not {"period", "interval", "settlement", "sp", "halfhour", "half", "quarter", "slot"} & words_of(name):
         return False
     texts = column.astype("string").str.strip()
     if not bool(texts.str.fullmatch(r"\d{1,3}").all()) or not repeats_of(pd.factorize(dates)[0]) > 0.5:

@@ -20,11 +20,13 @@ SAMPLE = 1 << 16  # bytes that a file is judged by
 SEPARATORS = (";", "\t", "|", ",")  # in a tie the comma comes last: it may be a decimal mark
 MISSING = (
     "", "NA", "N/A", "n/a", "na", "n.a.", "#N/A", "#N/A N/A", "#NA", "#VALUE!", "#DIV/0!", "<NA>", "NaN", "nan", "-NaN",
-    "-nan", "NaT", "NULL", "Null", "null", "None", "none", "nil", "NIL", "missing", "?", "*", "-", "--", ".", "1.#IND",
-    "1.#QNAN", "-1.#IND", "-1.#QNAN",
+    "-nan", "NaT", "NULL", "Null", "null", "(null)", "\\N", "None", "none", "nil", "NIL", "missing", "unavailable",
+    "unknown", "ND", "n/d", "n/e", "M", "#NV", "#REF!", "?", "*", "-", "--", "---", "\u2014", ".", "..", "...", ":",
+    "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN",
 )  # fmt: skip
 """How people and programs write a missing number."""
 _TIME = re.compile(r"\s*(\d{4}[-/.]\d{1,2}([-/.]\d{1,2})?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})([ T].*)?$")
+_PERIOD = re.compile(r"(1[6-9]|2[0-2])\d\d([-_ ]?[QMHqmh]\d{1,2})?(\s*\[.*\])?$|[A-Z][a-z]{2}[- ]\d{2,4}$")  # of a year
 _NUMBER = re.compile(r"\s*[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?\s*$")
 _MONTH = re.compile(r"(1[6-9]|2[0-2])\d\d[.](0?[1-9]|1[0-2])$")
 _GROUPED = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}([{mark}]\d{{2,3}})*[{mark}]\d{{3}}$") for mark in ".,"}
@@ -33,7 +35,9 @@ _DECIMAL = {
     mark: re.compile(rf"[+-]?(\d*|[1-9]\d{{0,2}}([{other}]\d{{2,3}})*[{other}]\d{{3}})[{mark}]\d*([eE][+-]?\d+)?$")
     for mark, other in (".,", ",.")
 }  # thousands may be grouped by the other mark
-_SIGN = re.compile(r"[+-]?\s*([$€£¥])\s*[\d.,]+$|[+-]?[\d.,]+\s*([$€£¥%])$")
+_SIGN = re.compile(r"[+-]?\s*([$€£¥])\s*[\d.,]+$|[+-]?[\d.,]+\s*([$€£¥%]|(?![AaPp][Mm]$)[^\W\d_]{1,5}|°[A-Z]?)$")
+_UNIT = re.compile(r"(?<=[\d.,])\s*([^\W\d_]{1,5}|°[A-Z]?)$")
+_FIELD_WIDTHS = re.compile(r"\d+[sdn]$")  # below the heading of tables of the USGS
 _SEPARATOR_STATED = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 GROUPS = re.compile("(?<=\\d)[ \u00a0\u202f\u2009'\u2019](?=\\d{3}(?!\\d))")  # blanks and apostrophes by thousands
 _TIME_WORDS = {
@@ -55,7 +59,7 @@ class Dialect:
         certain: Whether some number has a decimal mark that groups no thousands, or the mark is stated; then the other
             mark may group thousands.
         doubtful: A number such as 1.234, if all that have a mark are of this form.
-        signs: Signs of a currency or of percent that numbers are written with.
+        signs: Signs of a currency or of percent, or units, that all numbers of a column are written with.
         heading: Lines before the heading.
         skip: Lines before the first row: what precedes the heading, the heading, and units below it.
         returns: Whether lines end with a carriage return alone.
@@ -69,7 +73,7 @@ class Dialect:
     decimal: str
     certain: bool
     doubtful: str | None
-    signs: str
+    signs: tuple[str, ...]
     heading: int
     skip: int
     returns: bool
@@ -132,13 +136,13 @@ def find_dialect(
     units = _lines_of_units([fields for _, fields in records[place + 1 :]])
     below = records[place + units][0]
     rows = [fields for _, fields in records[place + 1 + units :]]
-    _check_heading([name for name in heading if name.strip()], path, line)
-    plain = (GROUPS.sub("", cell.strip()) for fields in rows for cell in fields)
-    signs = "".join(sorted({match[1] or match[2] for cell in plain if (match := _SIGN.match(cell))}))
+    _check_heading(heading, [fields for _, fields in records[place + 1 :]], path, line)
+    signs = _signs(rows)
     found, certain, doubtful = _decimal([[_bare(cell) for cell in fields] for fields in rows], path, decimal)
     return Dialect(
         encoding=encoding, separator=separator, decimal=found, certain=certain, doubtful=doubtful, signs=signs,
-        heading=line - 1, skip=below, returns="\r" in text and "\n" not in text,
+        heading=line - 1 - sum(name.count("\n") for name in heading), skip=below,
+        returns="\r" in text and "\n" not in text,
         multiline=any("\n" in field for fields in rows for field in fields), columns=_names(heading),
     )  # fmt: skip
 
@@ -198,24 +202,32 @@ def _separator(text: str, stated: str | None) -> tuple[str, list[tuple[int, list
         records = _records(text, candidate)
         if not records or (width := _width(records)) < 2:
             continue
-        share = round(sum(len(fields) == width for _, fields in records) / len(records), 2)
+        # A separator within quotes leaves half of them in a field.
+        whole = [fields for _, fields in records if not any(field.count('"') % 2 for field in fields)]
+        share = round(sum(len(fields) == width for fields in whole) / len(records), 2)
         if share > best:
             best, found = share, (candidate, records)
     return found
 
 
-def _check_heading(heading: list[str], path: Path, line: int) -> None:
-    times = sum(bool(_TIME.match(name)) for name in heading)
-    numbers = sum(bool(_NUMBER.match(name)) and not _TIME.match(name) for name in heading)
-    if times > 2 and times > len(heading) // 2:
+def _check_heading(heading: list[str], rows: list[list[str]], path: Path, line: int) -> None:
+    names = [name.strip() for name in heading if name.strip()]
+    times = sum(bool(_TIME.match(name) or _PERIOD.match(name)) for name in names)
+    numbers = sum(bool(_NUMBER.match(name)) and not _TIME.match(name) and not _PERIOD.match(name) for name in names)
+    if times > 2 and times > len(names) // 2:
         raise InputError(
             "the heading holds times, so that each row is a series",
             where=f"{path}, line {line}",
             remedy="transpose the table: one row a time, one column a series",
         )
-    if times + numbers == len(heading):
+    below = rows[: len(rows) // 2 + 1]
+    in_columns_of_times = any(
+        _TIME.match(name) and below and all(j < len(fields) and _TIME.match(fields[j]) for fields in below)
+        for j, name in enumerate(heading)
+    )
+    if in_columns_of_times or times + numbers == len(names):
         raise InputError(
-            f"the first row holds data ({', '.join(heading[:3])}) and no names of columns",
+            f"the first row holds data ({', '.join(names[:3])}) and no names of columns",
             where=f"{path}, line {line}",
             remedy="put a line of names before it, such as ds,y",
         )
@@ -239,6 +251,8 @@ def _all_of(words: int, records: list[tuple[int, list[str]]]) -> bool:
 def _lines_of_units(rows: list[list[str]]) -> int:
     """Lines below the heading with neither time nor number where all others have them: units, and how values arose."""
     width = min(map(len, rows), default=0)
+    if rows and all(_FIELD_WIDTHS.match(cell.strip()) for cell in rows[0]):
+        return 1
     for count in range(min(3, len(rows) - 3), 0, -1):
         first, rest = rows[:count], rows[count:]
         times = [j for j in range(width) if all(_digits(fields[j]) >= 4 for fields in rest)]
@@ -255,13 +269,23 @@ def _lines_of_units(rows: list[list[str]]) -> int:
     return 0
 
 
+def _signs(rows: list[list[str]]) -> tuple[str, ...]:
+    """Signs and units that nearly all cells of a column have."""
+    found = set()
+    for column in itertools.zip_longest(*rows, fillvalue=""):
+        cells = [GROUPS.sub("", cell.strip()) for cell in column if cell.strip() not in MISSING]
+        signs = Counter(match[1] or match[2] for cell in cells if (match := _SIGN.match(cell)))
+        found |= {sign for sign, times in signs.items() if times > 0.9 * len(cells) or not sign.isalpha()}
+    return tuple(sorted(found))
+
+
 def _digits(cell: str) -> int:
     return sum(map(str.isdecimal, cell))
 
 
 def _bare(cell: str) -> str:
     """A number without signs of currency or percent, and without groups of thousands that are no marks elsewhere."""
-    bare = cell.strip().strip("$€£¥%() ").replace("\u2212", "-")
+    bare = _UNIT.sub("", cell.strip().strip("$€£¥%() ")).replace("\u2212", "-")
     return GROUPS.sub("", bare[:-1] if bare.endswith("-") else bare)  # some write the minus behind
 
 

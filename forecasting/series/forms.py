@@ -19,6 +19,7 @@ from forecasting.series.style import (
     ZULU,
     TimeStyle,
     hour_24,
+    of_its_century,
     offsets_of,
     parts_of,
     pattern_of,
@@ -42,7 +43,7 @@ _TIME_OF_DAY = re.compile(
     re.IGNORECASE,
 )
 _COLON_DATE = re.compile(r"\d{4}:\d{2}:\d{2}(?!\d)")  # as cameras write it
-_HOUR_OF_DAY = re.compile(r"(?<!\d)(?P<h>\d{1,2})(?P<d>\s*)(?P<p>[ap]m)\b", re.IGNORECASE)
+_HOUR_OF_DAY = re.compile(r"(?<![\d.])(?P<h>\d{1,2})(?P<d>\s*)(?P<p>[ap]m)\b", re.IGNORECASE)
 _PACKED = {2: "%H", 4: "%H%M", 6: "%H%M%S"}
 _PADDED = ("%m", "%d", "%H", "%I", "%M", "%S", "%j")
 _ISO_WEEK = ("%G", "%V", "%u")
@@ -77,7 +78,7 @@ def recognise(
         ending = ZULU.search(str(texts.iloc[0]))
         style = replace(style, zulu=ending[0] if ending else "Z")
         plain = plain.str.replace(ZULU, "Z", regex=True)
-    found = stated or (format_of(names, plain) if plain.str.fullmatch(r"[\d .:]+").all() else None)
+    found = stated or (format_of(names, plain) if plain.str.fullmatch(r"\d+( \d+)*(\.\d+)?").all() else None)
     late = hour_24(found or (" %H" if len(names) > 1 and plain.str.fullmatch(r".* \d{1,2}").all() else ""))
     style = replace(style, hour24=bool(plain.str.contains(late).any()))
     plain = plain.str.replace(late, "00", regex=True)
@@ -94,9 +95,26 @@ def recognise(
                 f"cannot read {first!r} as a time",
                 remedy='correct it, or state data.time_format, such as "%d.%m.%Y %H:%M"; names of months are English',
             )
+        found = _quarters(plain, found, first)
         if {"%b", "%B"} & set(parts_of(found)) and "%y" in found and "%d" not in found:
             _check_year(plain, found, first)
     return _with_details(replace(style, format=found), plain)
+
+
+def _quarters(texts: pd.Series, form: str, first: str) -> str:
+    """The format with a quarter in place of a month, if the number beside the year never passes 4 in several years."""
+    if not re.fullmatch(r"%Y[^%\d]{1,2}%m", form):
+        return form
+    parts = texts.str.extract(r"^(\d{4})\D+(\d{1,2})$").dropna()
+    number = pd.to_numeric(parts[1])
+    if parts[0].nunique() < 3 or number.max() > 4:
+        return form
+    if number.max() < 3:
+        raise InputError(
+            f"{first!r} may be a month or half of a year",
+            remedy=f'state data.time_format: "{form}" for months; for halves, write their first months',
+        )
+    return form.replace("%m", "%Q")
 
 
 def _numbered(
@@ -120,7 +138,7 @@ def _numbered(
 
 def _check_year(texts: pd.Series, form: str, first: str) -> None:
     """Check that the number of Jan-21 is a year: the months go on in time, and are not all the same."""
-    months = pd.to_datetime(texts, format=form, errors="coerce").dropna()
+    months = of_its_century(pd.to_datetime(texts, format=form, errors="coerce")).dropna()
     number = months.dt.month
     if len(months) > 1 and ((number == number.iloc[0]).all() or not is_sorted(months.to_numpy().astype("int64"))):
         raise InputError(
@@ -259,7 +277,7 @@ def _date(text: str, order: str, *, may_have_hours: bool) -> str | None:
     if len(rest) == 1 and len(rest[0]) in _PACKED:
         parts = [*parts, _PACKED[len(rest[0])]]
     else:
-        parts = [*parts, *("%H", "%M", "%S")[: len(rest)]]
+        parts = [*parts, *("%I" if "%p" in form else "%H", "%M", "%S", "%f")[: len(rest)]]
     if len(parts) != len(numbers):
         return None
     for place, part in zip(places, parts, strict=True):

@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
+from forecasting.series.style import PIVOT
 
+_NAMED_MONTH = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE)
 _THREE = re.compile(r"(?<!\d)(\d{1,4})([/.\- ])\s?(\d{1,2})\2\s?(\d{1,4})(?!\d)")
 
 
@@ -23,7 +25,7 @@ def date_orders(texts: pd.Series) -> frozenset[str]:
         no such dates.
     """
     found = texts.str.extract(_THREE).dropna()
-    if found.empty:
+    if found.empty or bool(texts.str.contains(_NAMED_MONTH).any()):
         return frozenset()
     lengths = found[0].str.len().max(), found[3].str.len().max()
     if 4 in lengths and min(lengths) <= 2:
@@ -54,7 +56,7 @@ def date_orders(texts: pd.Series) -> frozenset[str]:
 def _days(numbers: tuple[pd.Series, pd.Series, pd.Series], order: str) -> np.ndarray:
     """Days, nearly, of dates read in an order with a year of two digits."""
     year, month, day = (numbers[order.index(part)] for part in "ymd")
-    return ((year + 100 * (year < 69)) * 365.25 + month * 30.4375 + day).to_numpy()
+    return ((year + 100 * (year < PIVOT)) * 365.25 + month * 30.4375 + day).to_numpy()
 
 
 def _unevenness(days: np.ndarray) -> float:

@@ -198,7 +198,8 @@ def _dialect_notes(source: Source) -> list[str]:
         return []
     notes = []
     if dialect.encoding not in ("utf-8", "utf-8-sig"):
-        notes.append(f"read as {dialect.encoding} text")
+        unsure = "; if names look wrong, state data.encoding" if dialect.encoding == "cp1252" else ""
+        notes.append(f"read as {dialect.encoding} text{unsure}")
     if dialect.separator != ",":
         notes.append(f"fields are separated by {dialect.separator!r}")
     if dialect.decimal != ".":
@@ -212,6 +213,7 @@ def _dialect_notes(source: Source) -> list[str]:
         notes.append(f"numbers are written with {' or '.join(dialect.signs)}, which is left out")
     if dialect.heading:
         notes.append(f"{count(dialect.heading, 'line')} before the heading passed over")
-    if dialect.skip > dialect.heading + 1:
-        notes.append(f"{count(dialect.skip - dialect.heading - 1, 'line')} of units below the heading passed over")
+    units = dialect.skip - dialect.heading - 1 - sum(name.count("\n") for name in dialect.columns)
+    if units > 0:
+        notes.append(f"{count(units, 'line')} of units below the heading passed over")
     return notes

@@ -11,6 +11,7 @@ import pandas as pd
 
 from forecasting.series.clock import DAY, HOUR, MINUTE, SECOND, clock, local_moments
 
+PIVOT = 50  # years of two digits from it on are of the last century
 UNREAD = np.iinfo(np.int64).min  # stands for a time that cannot be read
 UNITS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1, "excel": DAY}
 EXCEL_EPOCH = -25_569 * DAY  # 1899-12-30, which the days of a spreadsheet count from
@@ -175,6 +176,7 @@ def _parse(texts: pd.Series, style: TimeStyle) -> pd.Series:
         elif "%V" in form and "%u" not in form:
             texts, form = texts + " 1", form + " %u"  # the Monday of the week
         parsed = pd.to_datetime(texts, format=form, errors="coerce", utc=style.offset not in ("", "name"))
+        parsed = of_its_century(parsed) if "%y" in form else parsed
         date = _DATE_FIRST.match(form)
         bare = parsed.isna() & texts.notna()
         if date and bare.any():  # of a date alone, as some programs write midnight
@@ -192,6 +194,11 @@ def _parse(texts: pd.Series, style: TimeStyle) -> pd.Series:
         pass
     naive = texts.where(texts.str.extract(OFFSET, expand=False).isna())
     return pd.to_datetime(naive, format="ISO8601", errors="coerce")
+
+
+def of_its_century(dates: pd.Series) -> pd.Series:
+    """Dates read from years of two digits, of which none is from :data:`PIVOT` years into the century on."""
+    return dates.mask(dates.dt.year >= 2000 + PIVOT, dates - pd.DateOffset(years=100))
 
 
 def _months_of_quarters(texts: pd.Series, form: str) -> tuple[pd.Series, str]:

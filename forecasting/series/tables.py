@@ -150,8 +150,8 @@ def numbers_of(texts: pd.Series, dialect: Dialect | None, missing: Sequence[str]
     return np.where(absent, np.nan, np.where(np.isnan(values), np.inf, values))
 
 
-def _without_signs(texts: pd.Series, absent: np.ndarray, signs: str) -> pd.Series:
-    """Numbers without their signs of currency or percent, which all of them must have, and with the minus before."""
+def _without_signs(texts: pd.Series, absent: np.ndarray, signs: tuple[str, ...]) -> pd.Series:
+    """Numbers without their signs or units, which all of them must have, and with the minus before."""
     texts = texts.str.replace(r"^\(\s*(.*\d.*?)\s*\)$", r"-\1", regex=True)
     texts = texts.str.replace(r"^(\S*\d)-$", r"-\1", regex=True)
     for sign in signs:

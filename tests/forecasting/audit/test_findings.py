@@ -121,7 +121,12 @@ def test_a_clock_that_is_changed(tmp_path):
     frame = pd.DataFrame({"ds": stamps.strftime("%Y-%m-%d %H:%M:%S"), "y": np.arange(len(stamps)) % 7})
     found = audit(write(tmp_path, frame), {})
     assert found.zone == "Europe/Berlin"
-    assert any("changed as in Europe/Berlin" in each for each in found.findings)
+    twice = "the times that stand twice are those of the hour that the clock of Europe/Berlin shows twice"
+    assert twice in found.findings
+    assert "duplicates" not in found.data
+    once = audit(write(tmp_path, frame.drop_duplicates("ds")), {})  # a logger that wrote over it
+    assert once.zone == "Europe/Berlin"
+    assert any("changed as in Europe/Berlin" in each for each in once.findings)
     # With the zone stated, every hour is there and none stands twice.
     known = audit(write(tmp_path, frame), {"timezone": "Europe/Berlin"})
     assert known.series[0].duplicates == known.series[0].gaps == 0

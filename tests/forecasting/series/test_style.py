@@ -270,7 +270,7 @@ CLOCKS = [
 
 
 @given(
-    start=st.datetimes(min_value=pd.Timestamp("1972-01-01"), max_value=pd.Timestamp("2060-01-01")),
+    start=st.datetimes(min_value=pd.Timestamp("1972-01-01"), max_value=pd.Timestamp("2035-01-01")),
     step=st.sampled_from(["1min", "1h", "7h", "1D", "7D", "MS", "YS"]), count=st.integers(1, 40),
     date=st.sampled_from(DATES), clock=st.sampled_from(CLOCKS),
 )  # fmt: skip
@@ -279,6 +279,8 @@ def test_what_is_read_is_right(start, step, count, date, clock):
     stamps = pd.date_range(pd.Timestamp(start).floor("min"), periods=count, freq=step)
     texts = [stamp.strftime(date + clock) for stamp in stamps]
     known = pd.to_datetime(pd.Series(texts), format=date + clock)  # without what the format leaves out
+    if "%y" in date:  # of which none is from 2050 on
+        known = known.mask(known.dt.year >= 2050, known - pd.DateOffset(years=100))
     try:
         style = recognised(texts)
     except InputError:
