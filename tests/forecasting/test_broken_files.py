@@ -71,6 +71,8 @@ AUDITS = {
     "the file is empty": ("", ()),
     "a heading and no rows": ("ds,y\n", ()),
     "no heading": ("2024-01-01,1\n2024-01-02,2\n", ()),
+    "no heading, one column of text": ("".join(f"AAPL,2024-01-{d:02d},{d}\n" for d in range(1, 30)), ()),
+    "years in the heading": ("Country,1990,1991,1992,1993\nA,1,2,3,4\n", ()),
     "a row a series, the times in the heading": ("id,2024-01,2024-02,2024-03,2024-04\na,1,2,3,4\n", ()),
     "a spreadsheet": (book, ()),
     "a zip of several files": (zipped, ()),
@@ -95,6 +97,9 @@ AUDITS = {
     "years of two digits, dates sorted as text": (
         "ds,y\n" + ",1\n".join(sorted(pd.date_range("2019-01-01", periods=700).strftime("%d/%m/%y"))) + ",1\n", (),
     ),
+    "times of day of an unknown form beside dates": (
+        "Date,Time,y\n" + "".join(f"2024-01-{i // 24 + 1:02d},HE{i % 24:02d},{i % 7}\n" for i in range(240)), (),
+    ),
     "days of a spreadsheet": ("date,y\n" + "".join(f"{45292 + i},{i % 5}\n" for i in range(30)), ()),
     "years that no nanoseconds reach": (
         "ds,y\n" + "".join(f"{1500 + i}-06-01,{i % 5}\n" for i in range(30)), ("data.time=ds",),
@@ -103,6 +108,8 @@ AUDITS = {
     "an hour that the local clock leaves out": (csv(hourly(start="2024-03-30")), ("data.timezone=Europe/Berlin",)),
     "the hour that the local clock shows twice": (local("2024-10-26", 120), ("data.timezone=Europe/Berlin",)),
     "that hour standing once": (csv(hourly(start="2024-10-26")), ("data.timezone=Europe/Berlin",)),
+    "the hour that stands twice, no zone stated": (local("2024-10-20", 600), ()),
+    "parts of the date beside it": (csv(hourly(200).assign(month=lambda f: 1 + f.index // 24 % 12)), ()),
     "a time that stands twice": (csv(pd.concat([hourly(), hourly().iloc[7:10]])), ()),
     "the same, a policy stated": (csv(pd.concat([hourly(), hourly().iloc[7:10]])), ("data.duplicates=last",)),
     "newest rows first": (csv(hourly()[::-1]), ()),

@@ -190,6 +190,87 @@ def test_numbered_half_hours(tmp_path):
     assert roles(tmp_path, frame).data["time"] == ["SETTLEMENT_DATE", "SETTLEMENT_PERIOD"]
 
 
+@pytest.mark.parametrize("form", ["%H.%M.%S", "%I %p", "%H:%M"])
+def test_times_of_day_beside_dates(tmp_path, form):
+    stamps = pd.date_range("2024-01-13", periods=60, freq="h")
+    frame = pd.DataFrame({"Date": stamps.strftime("%d/%m/%Y"), "Time": stamps.strftime(form), "y": values()})
+    found = roles(tmp_path, frame)
+    assert found.data["time"] == ["Date", "Time"]
+    panel = read_panel(tmp_path / "f.csv", **found.data)
+    assert panel.times.tolist() == stamps.as_unit("ns").astype("int64").tolist()
+    assert time_columns(panel.times, panel)["Time"].tolist() == frame["Time"].tolist()
+
+
+@pytest.mark.parametrize("form", ["%Hh%M", "HE%H", "%H%M", "%H:%M-%H:59", "%I:%Ma"])
+def test_times_of_day_of_an_unknown_form_are_no_names_of_series(tmp_path, form):
+    stamps = pd.date_range("2024-01-13", periods=240, freq="h")
+    frame = pd.DataFrame({"Date": stamps.strftime("%d/%m/%Y"), "Time": stamps.strftime(form), "y": np.arange(240) % 7})
+    with pytest.raises(InputError, match="column 'Time' looks like a part of the time beside 'Date'"):
+        roles(tmp_path, frame)
+
+
+def test_one_time_of_day_that_cannot_be_read_is_named(tmp_path):
+    stamps = pd.date_range("2024-01-13", periods=240, freq="h")
+    frame = pd.DataFrame(
+        {"Date": stamps.strftime("%d/%m/%Y"), "Time": stamps.strftime("%H:%M"), "y": np.arange(240) % 7}
+    )
+    frame.loc[77, "Time"] = "O5:00"
+    found = roles(tmp_path, frame)
+    with pytest.raises(InputError, match="line 79: cannot read '16/01/2024 O5:00'"):
+        read_panel(tmp_path / "f.csv", **found.data)
+
+
+def test_a_length_of_time_is_no_time_of_day(tmp_path):
+    days = pd.date_range("2024-01-13", periods=60).strftime("%Y-%m-%d")
+    frame = pd.DataFrame(
+        {"Date": days, "Users": values(), "Avg. Session Duration": [f"00:{i:02d}:07" for i in range(60)]}
+    )
+    assert roles(tmp_path, frame).data == {"time": "Date", "target": "Users"}
+    frame = pd.DataFrame({"Date": days, "Time": "07:30", "level": values()})
+    assert roles(tmp_path, frame).data["time"] == ["Date", "Time"]
+
+
+def test_months_numbered_in_a_column_called_period(tmp_path):
+    stamps = pd.date_range("2001-01-01", periods=60, freq="MS")
+    frame = pd.DataFrame({"year": stamps.year, "period": stamps.strftime("M%m"), "value": values()})
+    found = roles(tmp_path, frame)
+    assert found.data["time"] == ["year", "period"]
+    panel = read_panel(tmp_path / "f.csv", **found.data)
+    assert panel.times.tolist() == stamps.as_unit("ns").astype("int64").tolist()
+
+
+def test_a_few_texts_among_numbers_make_no_category(tmp_path):
+    frame = pd.DataFrame({"date": STAMPS, "temp": values(), "load": np.arange(60) % 7}).astype({"load": object})
+    frame.loc[50, "load"] = "12 kW"
+    found = roles(tmp_path, frame)
+    assert "categorical" not in found.data
+    with pytest.raises(InputError, match="line 52: column 'load' holds '12 kW'"):
+        read_panel(tmp_path / "f.csv", **found.data)
+
+
+def test_units_that_all_numbers_of_a_column_have(tmp_path):
+    frame = pd.DataFrame({
+        "time": STAMPS, "temp": [f"{v:.1f} °C" for v in values()], "rain": [f"{i % 3} mm" for i in range(60)],
+    })  # fmt: skip
+    found = roles(tmp_path, frame)
+    assert found.data["channels"] == ["temp", "rain"]
+    panel = read_panel(tmp_path / "f.csv", **found.data)
+    np.testing.assert_allclose(panel.values[:60], np.round(values(), 1))
+    assert "numbers are written with mm or °C, which is left out" in panel.notes
+
+
+def test_parts_of_the_date_and_other_times_are_no_values(tmp_path):
+    frame = pd.DataFrame({
+        "Store": 1, "DayOfWeek": STAMPS.dayofweek + 1, "Date": STAMPS, "TIMESTAMP_END": STAMPS.strftime("%Y%m%d%H%M"),
+        "Sales": values(),
+    })  # fmt: skip
+    found = roles(tmp_path, pd.concat([frame, frame.assign(Store=2)]))
+    assert found.data == {"time": "Date", "id": "Store", "target": "Sales"}
+    assert "column 'DayOfWeek' is a part of the date, and is left out" in found.remarks
+    assert "column 'TIMESTAMP_END' holds times, and is left out" in found.remarks
+    assert roles(tmp_path, frame[["Date", "DayOfWeek"]]).data["target"] == "DayOfWeek"  # there is nothing else
+
+
 def test_categories_that_are_stated_stand_beside_those_found(tmp_path):
     frame = pd.concat([
         pd.DataFrame({"id": s, "region": s.upper(), "ds": STAMPS, "y": values(), "z": ["wet", "dry"] * 30})

@@ -294,6 +294,23 @@ def test_a_mark_that_stands_wrong_makes_no_number(tmp_path, numbers):
         read(write(tmp_path, "ds;y\n" + rows))
 
 
+def test_a_separator_within_quotes_is_none(tmp_path):
+    rows = "".join(f'2024-01-{day:02d},"DE|LU",{day}.5\n' for day in range(1, 10))
+    np.testing.assert_array_equal(read(write(tmp_path, "ds,zone,y\n" + rows)).values, np.arange(1, 10) + 0.5)
+
+
+def test_widths_of_fields_below_the_heading_are_passed_over(tmp_path):
+    rows = "".join(f"USGS\t2024-01-{day:02d} 00:00\t{day}\n" for day in range(1, 10))
+    panel = read(write(tmp_path, "# note\nagency\tds\ty\n5s\t20d\t14n\n" + rows))
+    assert panel.values.tolist() == list(range(1, 10))
+
+
+def test_a_heading_of_several_lines_is_counted_as_one(tmp_path):
+    text = '"Time\n(UTC)","Load\n(MW)"\n' + "".join(f"2024-01-{day:02d},{day}\n" for day in range(1, 10))
+    panel = read(write(tmp_path, text), time="Time\n(UTC)", target="Load\n(MW)")
+    assert (panel.values.tolist(), panel.notes) == (list(range(1, 10)), ())
+
+
 def test_one_cell_of_text_decides_no_decimal_mark(tmp_path):
     rows = "".join(f"2024-01-{i + 1:02d};{i}.5;{'1.100.200' if i == 3 else 'v2'}\n" for i in range(9))
     np.testing.assert_array_equal(read(write(tmp_path, "ds;y;version\n" + rows)).values, np.arange(9) + 0.5)

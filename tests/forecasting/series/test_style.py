@@ -208,6 +208,31 @@ def test_years_of_two_digits_that_come_first(freq):
     assert date_orders(series(pd.date_range("2019-03-07", periods=240).strftime("%y-%m-%d"))) == {"ymd"}
 
 
+def test_years_of_two_digits_are_before_2050():
+    stamps = pd.date_range("1968-10-01", periods=200)
+    assert read(stamps.strftime("%m/%d/%y")).tolist() == stamps.as_unit("ns").astype("int64").tolist()
+    months = pd.date_range("1955-01-01", periods=300, freq="MS")
+    assert read(months.strftime("%b-%y")).tolist() == months.as_unit("ns").astype("int64").tolist()
+
+
+@pytest.mark.parametrize("form", ["{}:{}", "{}-{}"])
+def test_a_number_beside_the_year_that_never_passes_four_is_a_quarter(form):
+    texts = [form.format(1990 + i // 4, i % 4 + 1) for i in range(40)]
+    quarters = pd.date_range("1990-01-01", periods=40, freq="QS")
+    assert read(texts).tolist() == quarters.as_unit("ns").astype("int64").tolist()
+    assert write_times(read(texts), recognised(texts)).tolist() == texts
+    with pytest.raises(InputError, match="may be a month or half of a year"):
+        recognised([form.format(1990 + i // 2, i % 2 + 1) for i in range(40)])
+
+
+@pytest.mark.parametrize("form", ["%d-%b-%Y %I.%M.%S %p", "%d-%b-%y %I.%M.%S.%f %p"])
+def test_clocks_of_points_with_half_of_the_day(form):
+    stamps = pd.date_range("2021-01-05", periods=60, freq="h")
+    texts = stamps.strftime(form).str.upper()
+    assert read(texts).tolist() == stamps.as_unit("ns").astype("int64").tolist()
+    assert write_times(read(texts), recognised(texts)).tolist() == texts.tolist()
+
+
 def test_days_of_a_spreadsheet():
     texts = ["44197", "44197.0416666667", "44197.5"]
     style = recognised(texts, stated="excel")
