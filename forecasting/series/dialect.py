@@ -133,6 +133,7 @@ def find_dialect(
         )
     line, heading = records[place]
     heading = heading + [""] * (width - len(heading))
+    heading = _with_words_above(heading, [fields for _, fields in records[:place] if len(fields) == width])
     units = _lines_of_units([fields for _, fields in records[place + 1 :]])
     below = records[place + units][0]
     rows = [fields for _, fields in records[place + 1 + units :]]
@@ -287,6 +288,17 @@ def _bare(cell: str) -> str:
     """A number without signs of currency or percent, and without groups of thousands that are no marks elsewhere."""
     bare = _UNIT.sub("", cell.strip().strip("$€£¥%() ")).replace("\u2212", "-")
     return GROUPS.sub("", bare[:-1] if bare.endswith("-") else bare)  # some write the minus behind
+
+
+def _with_words_above(heading: list[str], above: list[list[str]]) -> list[str]:
+    """A heading whose names are blank or stand twice, made of all lines of a heading of several."""
+    times = Counter(heading)
+    return [
+        " ".join(dict.fromkeys(word for fields in (*above, heading) if (word := fields[j].strip())))
+        if times[name] > 1 or not name.strip()
+        else name
+        for j, name in enumerate(heading)
+    ]
 
 
 def _names(heading: list[str]) -> tuple[str, ...]:

@@ -311,6 +311,19 @@ def test_a_heading_of_several_lines_is_counted_as_one(tmp_path):
     assert (panel.values.tolist(), panel.notes) == (list(range(1, 10)), ())
 
 
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("Price,Close,High\nTicker,AAPL,AAPL\nDate,,\n", ("Close AAPL", "High AAPL")),
+        (",North,South\nDate,Min,Min\n", ("North Min", "South Min")),
+        ("a,b,c\nDate,p,q\n", ("p", "q")),
+    ],
+)
+def test_a_heading_of_several_rows_names_what_one_leaves_open(tmp_path, heading, names):
+    rows = "".join(f"2024-01-{day:02d},{day},{day}.5\n" for day in range(1, 20))
+    assert read(write(tmp_path, heading + rows), layout="wide", time="Date").ids == names
+
+
 def test_one_cell_of_text_decides_no_decimal_mark(tmp_path):
     rows = "".join(f"2024-01-{i + 1:02d};{i}.5;{'1.100.200' if i == 3 else 'v2'}\n" for i in range(9))
     np.testing.assert_array_equal(read(write(tmp_path, "ds;y;version\n" + rows)).values, np.arange(9) + 0.5)
