@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -112,10 +113,19 @@ def read_requests(
     strangers = () if wide or not panel.id_columns else np.flatnonzero(known < 0).tolist()
     reason = "its times are asked for, but DATA has no such series"
     failed = [{**{name: column[i] for name, column in rows.id_columns.items()}, "reason": reason} for i in strangers]
+    for note in rows.notes:
+        log.info("%s: %s", path, note)
+    if (series < 0).all():
+        raise InputError(
+            f"DATA has no such series as {rows.names[0]!r}",
+            where=path,
+            remedy=f"those of DATA, such as {panel.ids[0]!r}",
+        )
     last = panel.times[panel.starts[1:] - 1]
     later = (series >= 0) & (rows.times[row] > last[series])
-    if not later.all():
-        log.info("%s: %d rows not after the last value of their series passed over", path, int((~later).sum()))
+    passed = np.setdiff1d(row[series >= 0], row[later])
+    if len(passed):
+        log.info("%s: %d rows not after the last value of their series passed over", path, len(passed))
     series, row = series[later], row[later]
     if not len(row):
         raise InputError("no row is later than the last value of its series", where=path, remedy="rows to come")
@@ -136,7 +146,7 @@ def read_requests(
             raise _too_far(int(beyond.sum()), step, inputs.horizon, where)
         reached[own[beyond]] = False  # of a wide file, whose series may end at other times
         own, asked = own[~beyond], asked[~beyond]
-        place[own] = _places(asked, times[i], int(last[i]), step, local, where)
+        place[own] = _places(asked, times[i], int(last[i]), where)
         off = times[i, place[own]] != asked
         if off.any() and resampled:
             raise InputError(
@@ -150,6 +160,9 @@ def read_requests(
     if not reached.all():
         if not reached.any():
             raise _too_far(len(reached), panel.steps[0] or Step(usual), inputs.horizon, str(path))
+        for i in np.setdiff1d(series, series[reached]).tolist():
+            names = {name: column[i] for name, column in panel.id_columns.items()}
+            failed.append({**names, "reason": "the times asked for are beyond the horizon after its last value"})
         log.info("%s: %d times beyond the horizon of their series left out", path, int((~reached).sum()))
         series, row, place = series[reached], row[reached], place[reached]
     for name in rows.numbers:
@@ -194,23 +207,26 @@ def _too_far(count: int, step: Step, horizon: int, where: str) -> InputError:
     )
 
 
-def _places(asked: np.ndarray, times: np.ndarray, last: int, step: Step, local: Clock, where: str) -> np.ndarray:
-    """Which of the times that a model forecasts those asked for are, or are the next to."""
-    if step.regular:
-        place = slots(np.concatenate([[last], asked]), step, local)[1:] - 1
-        if (place >= 0).all() and (times[place] == asked).all():
-            return place
+def _places(asked: np.ndarray, times: np.ndarray, last: int, where: str) -> np.ndarray:
+    """Which of the times that a model forecasts those asked for are, or are the next to, one each."""
+    place = np.searchsorted(times, asked).clip(max=len(times) - 1)
+    own = times[place] == asked
+    if own.all():
+        return place
     if len(asked) > len(times):
         raise InputError(
             f"{len(asked)} times are asked for, the run forecasts up to {len(times)}",
             where=where,
             remedy="ask for fewer, or fit with a larger horizon",
         )
-    # The nearest places, one each: pushed on by those before, and back from the end.
-    order = np.arange(len(asked))
-    nearest = np.clip(np.rint((asked - last) / step.nanoseconds).astype(np.int64), 1, len(times)) - 1
-    pushed = np.maximum.accumulate(nearest - order) + order
-    return np.minimum(pushed, len(times) - len(asked) + order)
+    free = np.ones(len(times), dtype=bool)
+    free[place[own]] = False
+    steps = np.interp(asked - last, np.append(0, times - last), np.arange(len(times) + 1)) - 1
+    for i in np.flatnonzero(~own).tolist():  # the nearest of those that are left
+        left = np.flatnonzero(free)
+        place[i] = left[np.abs(left - steps[i]).argmin()]
+        free[place[i]] = False
+    return place
 
 
 def _refuse_lacking(
@@ -228,7 +244,8 @@ def _refuse_lacking(
 
 def _next_times(panel: Panel, horizon: int, usual: int) -> np.ndarray:
     """The times after the last of each series, ``int64 [series, H]``; by the usual step where a series has none."""
-    spare = Step(usual, regular=True)
+    known = Counter(step for step in panel.steps if step is not None and abs(step.nanoseconds / usual - 1) < 0.25)
+    spare = known.most_common(1)[0][0] if known else Step(usual, regular=True)
     longest = max((step or spare).nanoseconds for step in panel.steps)
     local = panel.clock(2 * horizon * longest + 10 * DAY)
     last = panel.times[panel.starts[1:] - 1].tolist()

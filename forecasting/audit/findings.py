@@ -10,7 +10,7 @@ import pandas as pd
 from forecasting.audit.periods import Period, find_periods
 from forecasting.series.clock import DAY, elapsed
 from forecasting.series.panel import Panel
-from forecasting.series.steps import duration
+from forecasting.series.steps import duration, slots
 from forecasting.series.style import write_times
 
 MINUTE = DAY // 1440
@@ -115,7 +115,10 @@ def audit_series(panel: Panel, series: int, *, periods: bool) -> SeriesAudit:
         found.append(f"the level shifts about {stamp}, from {before:.4g} to {after:.4g}")
     dominant = None
     if periods and step is not None and not constant:
-        dominant = tuple(find_periods(times, values, step.nanoseconds))
+        even = times  # of months and business days, which vary in length, the places on their grid
+        if step.regular and step.kind in ("months", "business"):
+            even = times[0] + slots(times, step, panel.clock()) * step.nanoseconds
+        dominant = tuple(find_periods(even, values, step.nanoseconds))
     return SeriesAudit(
         name=panel.ids[series],
         rows=len(values) - filled,

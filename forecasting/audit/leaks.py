@@ -18,7 +18,8 @@ def find_leaks(panel: Panel) -> list[str]:
         shift = _shift(panel.values, column, panel.starts)
         if shift is not None:
             words = _words(shift, panel.values, column)
-            found.append(f"covariate {name!r} is {words}: it would give the answer away")
+            tells = "it would give the answer away" if shift >= 0 else "it tells no more than the lookback does"
+            found.append(f"covariate {name!r} is {words}: {tells}")
         elif _daily(panel, column):
             found.append(f"covariate {name!r} changes at midnight only: if it sums up a day, it is not known within it")
     lengths = np.diff(panel.starts)
@@ -43,7 +44,8 @@ def _words(shift: int, values: np.ndarray, column: np.ndarray) -> str:
 
 def _shift(values: np.ndarray, column: np.ndarray, starts: np.ndarray) -> int | None:
     """By how many rows a column is the values shifted (up to scale), None if it is not."""
-    rows = slice(int(starts[0]), int(starts[1]))  # the first series will do
+    longest = int(np.diff(starts).argmax())  # one series will do
+    rows = slice(int(starts[longest]), int(starts[longest + 1]))
     y, x = values[rows], column[rows].astype(np.float64)
     best = None
     for shift in (0, *(s for k in range(1, SHIFTS + 1) for s in (k, -k))):

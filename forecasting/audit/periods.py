@@ -58,8 +58,9 @@ def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Perio
     found: list[int] = []
     # The whole span in few points shows long periods, the last points as they are the short ones.
     views = _views(times, values)
-    for stamps, part in views:
-        found += _peaks(stamps, part)
+    for i, (stamps, part) in enumerate(views):
+        # Means of neighbours mirror faster waves into periods of a few points, which the other view shows right.
+        found += _peaks(stamps, part, least=5 if i < len(views) - 1 else 2)
     grid, length = _grid(times, values, step)
     correlation = _autocorrelation(grid)
     # The calendar first, since what lies close to one of its cycles is that cycle.
@@ -103,7 +104,7 @@ def _views(times: np.ndarray, values: np.ndarray) -> list[tuple[np.ndarray, np.n
     return [coarse, (times[-MOST_POINTS:], values[-MOST_POINTS:])]
 
 
-def _peaks(times: np.ndarray, values: np.ndarray) -> list[int]:
+def _peaks(times: np.ndarray, values: np.ndarray, *, least: int) -> list[int]:
     """Periods of the highest peaks of the Lomb-Scargle periodogram (Lomb 1976, Scargle 1982)."""
     from scipy.signal import find_peaks, lombscargle
 
@@ -114,7 +115,7 @@ def _peaks(times: np.ndarray, values: np.ndarray) -> list[int]:
     if spread == 0 or span == 0:
         return []
     usual = np.median(np.diff(seconds))
-    count = min(2 * len(values), int(2 * span / (2 * usual)))
+    count = min(2 * len(values), int(2 * span / (least * usual)))
     frequencies = np.arange(4, max(count, 5)) / (
         2 * span
     )  # from two cycles in the span to the fastest that it resolves

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.clock import moments
+from forecasting.series.clock import DAY, clock, local_moments, moments
 from forecasting.series.columns import Coded, Columns, load_columns
 from forecasting.series.style import UNREAD
 from forecasting.series.tables import Source, open_source, scan
@@ -33,6 +33,7 @@ class FileRows:
         written: The time columns as the file has them, ``[rows]`` by column.
         numbers: ``float64 [rows]`` by column.
         texts: Texts by column.
+        notes: What was decided about odd rows, one sentence each.
     """
 
     source: Source
@@ -43,6 +44,7 @@ class FileRows:
     written: dict[str, np.ndarray]
     numbers: dict[str, np.ndarray]
     texts: dict[str, Coded]
+    notes: list[str]
 
 
 def read_rows(
@@ -91,6 +93,7 @@ def read_rows(
     )
     check_rows(columns, None, source, ids, times)
     codes, names, id_columns = number_series(columns, ids, ("",), source)
+    notes: list[str] = []
     written: dict[str, list] = {name: [] for name in times}
     for block in scan(source, text=times):
         for name in times:
@@ -100,10 +103,11 @@ def read_rows(
         codes=codes,
         names=names,
         id_columns=id_columns,
-        times=moments_of(columns, codes, timezone, source, None, []),
+        times=moments_of(columns, codes, timezone, source, None, notes),
         written={name: np.array(column, dtype=object) for name, column in written.items()},
         numbers=columns.numbers,
         texts={name: columns.text[name] for name in texts},
+        notes=notes,
     )
 
 
@@ -223,6 +227,9 @@ def moments_of(
     if style.aware or style.zone != "UTC" or zone is None:
         return columns.times
     found = moments(columns.times, codes if len(codes) else np.zeros(len(columns.times), np.int32), zone)
+    if found.gap.any() and style.of_days:
+        local = clock(zone, int(columns.times.min()) - DAY, int(columns.times.max()) + DAY)
+        found = found._replace(times=local_moments(columns.times, local), gap=np.zeros_like(found.gap))
     if found.gap.any():
         row = int(found.gap.argmax())
         stamp = pd.Timestamp(int(columns.times[row]))

@@ -31,6 +31,8 @@ class Step:
         count: Number of months.
         day: Day of the month that steps of months aim at; shorter months have it on their last day. 0 stands for the
             first business day of the month, -1 for the last.
+        phase: Of ``local`` steps, where they begin on the clock, counted from 1970, if that is known: a first time that
+            the clock leaves out stands behind it, which moves no other.
         regular: Whether all times stand on the grid of this step.
     """
 
@@ -38,6 +40,7 @@ class Step:
     kind: Kind = "fixed"
     count: int = 0
     day: int = 0
+    phase: int | None = None
     regular: bool = False
 
     def text(self) -> str:
@@ -99,6 +102,7 @@ def slots(times: np.ndarray, step: Step, clock: Clock) -> np.ndarray:
         return (elapsed(times) // np.uint64(step.nanoseconds)).astype(np.int64)
     local = clock.local(times)
     if step.kind == "local":
+        local[0] = _aligned(int(local[0]), step)
         return (elapsed(local) // np.uint64(step.nanoseconds)).astype(np.int64)
     days = local // DAY
     if step.kind == "business":
@@ -117,6 +121,7 @@ def grid(first: int, step: Step, clock: Clock, begin: int, stop: int) -> np.ndar
         return first + step.nanoseconds * places
     local = int(clock.local(np.array([first]))[0])
     if step.kind == "local":
+        local = _aligned(local, step)
         return local_moments(local + step.nanoseconds * places, clock)
     day, clock_time = local // DAY, local % DAY
     if step.kind == "business":
@@ -124,6 +129,11 @@ def grid(first: int, step: Step, clock: Clock, begin: int, stop: int) -> np.ndar
     else:
         days = _days_in(_date(day).astype("datetime64[M]") + places * step.count, step.day)
     return local_moments(days * DAY + clock_time, clock)
+
+
+def _aligned(local: int, step: Step) -> int:
+    """A local time brought to the beginning of its step, if it is known where these begin."""
+    return local if step.phase is None else local - (local - step.phase) % step.nanoseconds
 
 
 def _months(times: np.ndarray, clock: Clock) -> Step | None:

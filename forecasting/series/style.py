@@ -83,6 +83,11 @@ class TimeStyle:
         return self.kind is not None and self.kind.startswith(("timestamp", "date"))
 
     @property
+    def of_days(self) -> bool:
+        """Whether the texts have no time of day."""
+        return bool(self.format) and not any(part in self.format for part in ("%H", "%I", "%K"))
+
+    @property
     def aware(self) -> bool:
         """Whether each time states its offset from UTC, or counts from 1970 in UTC."""
         return bool(self.offset) or self.unit not in (None, "excel")

@@ -12,11 +12,12 @@ from common.errors import InputError
 from forecasting.series.clock import DAY, HOUR, local_moments
 from forecasting.series.columns import Coded
 from forecasting.series.panel import Panel, fill_grids, find_steps
-from forecasting.series.steps import Step, length_of_time
+from forecasting.series.steps import Step, grid, length_of_time
 from forecasting.series.style import write_times
 
 Duplicates = Literal["error", "mean", "last"]
 How = Literal["mean", "sum", "last"]
+MOST_STEPS = 1000  # for each row
 MONDAY = 4 * DAY  # the first after 1970-01-01
 
 
@@ -68,9 +69,9 @@ def melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel:
 def resampled(panel: Panel, step: str, how: How, notes: list[str]) -> Panel:
     """Bring all rows to the beginning of the step they fall into, and one value of those there.
 
-    Steps begin on the local clock, weeks on Mondays. Of a regular series the first and the last step are left out where
-    it does not fill them, and steps without any row are gaps; of an irregular one, whose rows are events, the sum of
-    none is zero. Covariates are averaged, or the last is taken, whatever becomes of the values.
+    Steps of whole hours begin on the local clock, weeks on Mondays. Of a regular series the first and the last step
+    are left out where it does not fill them, and steps without any row are gaps; of an irregular one, whose rows are
+    events, the sum of none is zero. Covariates are averaged, or the last is taken, whatever becomes of the values.
 
     Args:
         panel: The series, sorted by time.
@@ -84,29 +85,36 @@ def resampled(panel: Panel, step: str, how: How, notes: list[str]) -> Panel:
     length = length_of_time(step)
     if length is None:
         raise InputError(f"{step!r} is not a length of time", where="data.resample", remedy="such as 30min, 1h or 1d")
-    local = panel.clock(DAY)
+    spans = panel.times[panel.starts[1:] - 1] - panel.times[panel.starts[:-1]]
+    if (spans // length).sum() > MOST_STEPS * (len(panel.times) + 1000):
+        raise InputError(
+            f"steps of {step} would be {int((spans // length).sum()):,} for {count(len(panel.times), 'row')}",
+            where="data.resample",
+            remedy="a longer step, such as 1h",
+        )
+    local = panel.clock(length + DAY)
     wall = local.local(panel.times)
-    into = (wall - (MONDAY if length % (7 * DAY) == 0 else 0)) % length
-    # Within an hour that the clock shows twice, what has passed since its beginning tells which of the two it is.
-    begins = panel.times - into if HOUR % length == 0 else local_moments(wall - into, local)
-    own = np.array([
-        step.nanoseconds if step is not None and step.regular else 0
-        for step in find_steps(panel.times, panel.starts, panel.clock())
-    ])  # fmt: skip
-    partial = _in_partial_steps(panel, begins, into, length, own)
+    phase = MONDAY if length % (7 * DAY) == 0 else 0
+    on_clock = length % HOUR == 0 and length > HOUR  # others begin alike in elapsed time, from the first row's clock on
+    into = ((wall if on_clock else panel.times + (wall[0] - panel.times[0])) - phase) % length
+    begins = local_moments(wall - into, local) if on_clock else panel.times - into
+    ends = local_moments(wall - into + length, local) if on_clock else begins + length
+    one = Step(length, "local", phase=phase, regular=True) if on_clock else Step(length, regular=True)
+    steps = find_steps(panel.times, panel.starts, local)
+    own = np.array([step.nanoseconds if step is not None and step.regular else 0 for step in steps])
+    partial = _in_partial_steps(panel, steps, begins, ends)
     panel = replace(panel, times=begins)
     if partial.any():
         notes.append(f"{count(int(partial.sum()), 'row')} of first and last steps that are not full left out")
         panel = panel.where(~partial)
     before, same = len(panel.times), _repeats(panel)
+    values = np.add.reduceat((~np.isnan(panel.values)).astype(np.int64), np.flatnonzero(np.append(True, ~same)))
     panel = _merged(panel, same, how, covariates="last" if how == "last" else "mean")
-    one = Step(length, "local" if length > HOUR else "fixed", regular=True)
     panel = replace(panel, steps=tuple(one if n > 1 else None for n in np.diff(panel.starts)))
     notes.append(f"{count(before, 'row')} resampled to {count(len(panel.times), 'step')} of {step} by {how}")
-    rows = np.diff(np.flatnonzero(np.concatenate([[True], ~same, [True]])))  # of each step
-    few = int((rows < 0.9 * length / np.where(own, own, np.inf)[_series(panel)]).sum())
+    few = int((values < np.floor(0.9 * length / np.where(own, own, np.inf))[_series(panel)]).sum())
     if few and how != "last":
-        notes.append(f"{count(few, 'step')} with fewer rows than the others")
+        notes.append(f"{count(few, 'step')} with fewer values than the others")
     panel, empty = fill_grids(panel)
     if not empty:
         return panel
@@ -123,13 +131,19 @@ def _series(panel: Panel) -> np.ndarray:
     return np.repeat(np.arange(len(panel.ids)), np.diff(panel.starts))
 
 
-def _in_partial_steps(panel: Panel, begins: np.ndarray, into: np.ndarray, length: int, own: np.ndarray) -> np.ndarray:
-    """Which rows lie in a first or last step that a regular series does not fill, boolean ``[rows]``.
+def _in_partial_steps(panel: Panel, steps: tuple[Step | None, ...], begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Which rows lie in a first or last step that lacks a row of a regular series, boolean ``[rows]``.
 
     Of a series that fills no step, none does.
     """
     first, last, series = panel.starts[:-1], panel.starts[1:] - 1, _series(panel)
-    late, early = (into[first] >= own) & (own > 0), (length - into[last] > own) & (own > 0)
+    late, early = np.zeros(len(first), dtype=bool), np.zeros(len(first), dtype=bool)
+    longest = max((step.nanoseconds for step in steps if step is not None), default=0)
+    local = panel.clock(2 * longest + 10 * DAY)
+    for i, step in enumerate(steps):
+        if step is not None and step.regular:
+            late[i] = grid(int(panel.times[first[i]]), step, local, -1, 0)[0] >= begins[first[i]]
+            early[i] = grid(int(panel.times[last[i]]), step, local, 1, 2)[0] < ends[last[i]]
     partial = (late[series] & (begins == begins[first][series])) | (early[series] & (begins == begins[last][series]))
     filled = np.bincount(series[~partial], minlength=len(first)) > 0
     return partial & filled[series]

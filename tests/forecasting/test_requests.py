@@ -147,6 +147,8 @@ def ridge(farview_forecast, tmp_path_factory):
             out = folder / "o.csv"
             done = farview_forecast("predict", folder / name, folder / f"{name}.csv", "-o", out, *more)
             assert done.exit_code == code, done.output
+            if code == 1:
+                return out.with_name("o.csv.failed.csv").read_text()
             return done.output if code else pd.read_csv(out)
 
         return at
@@ -222,3 +224,40 @@ def test_an_empty_category_counts_as_none(fitted, farview_forecast, tmp_path, ca
     tables = [predict(farview_forecast, folder, tmp_path / f"o{i}.csv", tmp_path / f"{i}.csv")[0] for i in (0, 1)]
     pd.testing.assert_frame_equal(*tables)
     assert "column 'day' is empty for 20 of the times asked for, which counts as none" in caplog.text
+
+
+def test_a_time_off_the_grid_moves_none_that_is_on_it(ridge):
+    days = pd.bdate_range("2020-01-01", "2021-02-23")
+    frame = pd.DataFrame({"ds": days.strftime("%Y-%m-%d"), "y": np.resize([10.0, 2, 5, 1, 30], len(days))})
+    at = ridge(frame.assign(y=frame["y"] + 0.1 * np.random.default_rng(0).normal(size=len(days))), "business")
+    plain = at().set_index("ds")["forecast"]
+    found = at({"ds": ["2021-02-27", "2021-02-28", "2021-03-01"]}).set_index("ds")["forecast"]
+    assert abs(found["2021-03-01"] - plain["2021-03-01"]) < 1e-4
+
+
+def test_series_of_one_row_step_as_the_others_do(ridge):
+    months = pd.date_range("2010-01-01", "2020-12-01", freq="MS").strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"unique_id": "a", "ds": months, "y": np.arange(len(months)) % 12})
+    single = pd.DataFrame({"unique_id": ["z"], "ds": ["2020-12-01"], "y": [5]})
+    table = ridge(pd.concat([frame, single]), "months")()
+    for name in "az":
+        expected = pd.date_range("2021-01-01", periods=12, freq="MS").strftime("%Y-%m-%d").tolist()
+        assert table.loc[table["unique_id"] == name, "ds"].tolist() == expected
+
+
+def test_series_whose_times_are_all_beyond_the_horizon_are_listed(ridge):
+    stamps = pd.date_range("2024-01-01", periods=400, freq="h")
+    frame = walk(stamps).assign(z=lambda f: f["y"].where(f.index < 350))
+    at = ridge(frame, "ended", ", layout: wide")
+    times = {"ds": pd.date_range(stamps[-1], periods=13, freq="h")[1:].strftime("%Y-%m-%d %H:%M:%S")}
+    reason = "the times asked for are beyond the horizon after its last value"
+    assert at(times, code=1) == f"unique_id,reason\nz,{reason}\n"
+
+
+def test_only_unknown_series(fitted, farview_forecast, tmp_path):
+    folder, _, ahead = fitted
+    ahead.assign(shop="x").to_csv(tmp_path / "at.csv", index=False)
+    at = ("--at", tmp_path / "at.csv")
+    done = farview_forecast("predict", folder / "run", folder / "f.csv", "-o", tmp_path / "o.csv", *at)
+    assert done.exit_code == 2
+    assert "DATA has no such series as 'x'" in done.stderr

@@ -78,6 +78,33 @@ def write(tmp_path, frame, name="f.csv"):
     return tmp_path / name
 
 
+@pytest.mark.parametrize(
+    ("freq", "pattern"), [("QS", [1, 5, 2, 8]), ("B", [10, 2, 5, 1, 8]), ("MS", [1, 3, 2, 5, 4, 9, 7, 8, 6, 2, 1, 0])]
+)
+def test_periods_of_steps_that_vary_in_length_are_as_strong_as_they_are(tmp_path, freq, pattern):
+    y = np.resize(np.array(pattern, dtype=float), 480) + 0.3 * np.random.default_rng(0).normal(size=480)
+    frame = pd.DataFrame({"ds": pd.date_range("1900-01-01", periods=480, freq=freq), "y": y})
+    found = audit(write(tmp_path, frame), {}).series[0].periods
+    k = len(pattern)
+    assert max(each.strength for each in found) == pytest.approx(np.corrcoef(y[k:], y[:-k])[0, 1], abs=0.03)
+
+
+def test_a_fast_wave_of_a_long_series_has_no_mirror(tmp_path):
+    y = np.sin(2 * np.pi * np.arange(3000) / 3.7) + 0.1 * np.random.default_rng(0).normal(size=3000)
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=3000, freq="h"), "y": y})
+    found = audit(write(tmp_path, frame), {}).series[0].periods
+    assert [round(each.nanoseconds / 3.6e12, 1) for each in found] == [3.7]
+
+
+def test_leaks_are_looked_for_in_the_longest_series(tmp_path):
+    stamps = pd.date_range("2024-01-01", periods=240, freq="h")
+    y = np.random.default_rng(0).normal(size=240)
+    long = pd.DataFrame({"id": "b", "ds": stamps, "y": y, "x": 2 * y + 1, "lag": np.roll(y, 1)})
+    found = audit(write(tmp_path, pd.concat([long.head(20).assign(id="a"), long])), {"past": ["x", "lag"]}).findings
+    assert "covariate 'x' is the target itself in another unit: it would give the answer away" in found
+    assert "covariate 'lag' is the target of 1 row before: it tells no more than the lookback does" in found
+
+
 def test_leaks(tmp_path):
     generator = np.random.default_rng(0)
     stamps = pd.date_range("2024-01-01", periods=240, freq="h")

@@ -8,6 +8,7 @@ import pytest
 
 from common.errors import InputError
 from forecasting.series.read import read_panel
+from forecasting.series.steps import grid
 from forecasting.series.style import write_times
 
 read = read_panel
@@ -204,6 +205,50 @@ def test_resampling_across_the_end_of_daylight_saving(tmp_path):
         assert panel.steps[0].regular
 
 
+@pytest.mark.parametrize("step", ["7min", "25min", "45min", "1h", "75min", "2h", "6h", "7h", "1d", "36h", "1w"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Australia/Lord_Howe", "America/Santiago"])
+@pytest.mark.parametrize("start", ["2021-03-20", "2021-08-25", "2021-10-20"])
+def test_resampling_loses_no_event(tmp_path, step, zone, start):
+    generator = np.random.default_rng(0)
+    seconds = np.sort(generator.choice(86_400 * 20, 3000, replace=False))
+    stamps = pd.Timestamp(start, tz="UTC") + pd.to_timedelta(seconds, unit="s")
+    frame = pd.DataFrame({"ds": stamps.strftime("%Y-%m-%dT%H:%M:%SZ"), "y": 1})
+    panel = read(write(tmp_path, frame.to_csv(index=False)), timezone=zone, resample=step, how="sum")
+    assert panel.values.sum() == 3000
+    assert panel.steps[0].regular
+    back = min(5, len(panel.times) - 1)
+    following = grid(int(panel.times[-1]), panel.steps[0], panel.clock(30 * 86_400 * 10**9), -back, 3)
+    assert following[: back + 1].tolist() == panel.times[-back - 1 :].tolist()
+    assert (np.diff(following) > 0).all()
+
+
+def test_days_that_begin_at_one_o_clock_once(tmp_path):
+    """Where the clock is put forward at midnight, that day begins an hour late, and no other does."""
+    for first, days in (("2018-11-04 03:00", 30), ("2018-10-20 03:00", 16)):  # it is the first day, or the last
+        stamps = pd.date_range(first, periods=24 * days - 1, freq="h", tz="UTC").strftime("%Y-%m-%dT%H:%M:%SZ")
+        text = pd.DataFrame({"ds": stamps, "y": 1}).to_csv(index=False)
+        panel = read(write(tmp_path, text), timezone="America/Sao_Paulo", resample="1d", how="sum")
+        assert panel.values.sum() == len(stamps)
+        following = grid(int(panel.times[-1]), panel.steps[0], panel.clock(10 * 86_400 * 10**9), 1, 4)
+        local = pd.DatetimeIndex(following, tz="UTC").tz_convert("America/Sao_Paulo")
+        assert (local.hour == 0).all()
+    dates = "ds,y\n" + "".join(f"2018-11-{day:02d},{day}\n" for day in range(1, 20))
+    panel = read(write(tmp_path, dates), timezone="America/Sao_Paulo")
+    assert write_times(panel.times, panel.style).tolist() == [f"2018-11-{day:02d}" for day in range(1, 20)]
+
+
+def test_a_week_of_business_days_is_full(tmp_path):
+    days = pd.bdate_range("2021-01-04", "2021-02-26")
+    text = pd.DataFrame({"ds": days, "y": 1}).to_csv(index=False)
+    assert read(write(tmp_path, text), resample="1w", how="sum").values.tolist() == [5] * 8
+
+
+def test_steps_that_are_far_too_short_are_refused(tmp_path):
+    text = "ds,y\n2024-01-01 00:00,1\n2024-01-01 01:00,2\n2024-01-01 02:00,2\n"
+    with pytest.raises(InputError, match="steps of 1us would be 7,200,000,000 for 3 rows"):
+        read(write(tmp_path, text), resample="1us")
+
+
 def test_days_without_events_sum_to_zero_and_days_of_an_outage_are_gaps(tmp_path):
     generator = np.random.default_rng(0)
     seconds = np.sort(generator.choice(86_400 * 40, 60, replace=False))
@@ -220,7 +265,11 @@ def test_days_without_events_sum_to_zero_and_days_of_an_outage_are_gaps(tmp_path
     metered = pd.DataFrame({"ds": pd.date_range("2024-03-01", periods=240, freq="h"), "y": 1.0}).drop(range(50, 130))
     panel = read(write(tmp_path, metered.to_csv(index=False)), resample="1d", how="sum")
     np.testing.assert_array_equal(panel.values, [24, 24, 2, np.nan, np.nan, 14, 24, 24, 24, 24])
-    assert "2 steps with fewer rows than the others" in panel.notes
+    assert "2 steps with fewer values than the others" in panel.notes
+    metered.loc[metered.index[:16], "y"] = np.nan
+    panel = read(write(tmp_path, metered.to_csv(index=False)), resample="1d", how="sum")
+    assert panel.values[0] == 8
+    assert "3 steps with fewer values than the others" in panel.notes
 
 
 def test_weeks_begin_on_mondays_and_steps_that_are_not_full_are_left_out(tmp_path):
