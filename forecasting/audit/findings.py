@@ -183,18 +183,17 @@ def _outliers(seen: np.ndarray) -> tuple[int, list[str]]:
     if len(seen) < 30:
         return 0, []
     remarks, codes = [], []
-    for code in (seen.min(), seen.max()):
-        rest = seen[seen != code]
-        times = len(seen) - len(rest)
-        if times < 3 or len(rest) < len(seen) / 2 or rest.min() == rest.max():
-            continue
-        if min(abs(rest.min() - code), abs(rest.max() - code)) > FAR * (rest.max() - rest.min()):
+    ends = [code for code in (seen.min(), seen.max()) if (seen == code).sum() >= 3]
+    rest = seen[~np.isin(seen, ends)]
+    for code in ends if len(rest) >= max(30, len(seen) / 10) else []:
+        times = int((seen == code).sum())
+        if min(abs(rest.min() - code), abs(rest.max() - code)) > FAR * (rest.max() - rest.min()) > 0:
             codes.append(code)
             remarks.append(
                 f"{code:g} stands {times:,} times far from all others: if it means missing, list it under data.missing"
             )
     rest = seen[~np.isin(seen, codes)]
-    edge = max(3, len(rest) // 200)  # so many at each end do not count as usual
+    edge = max(5, len(rest) // 100)  # so many at each end do not count as usual
     low, high = np.sort(rest)[[edge, -1 - edge]]
     far = rest[(rest < low - FAR * (high - low)) | (rest > high + FAR * (high - low))] if high > low else rest[:0]
     if len(far):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from forecasting.series.steps import duration
 MOST_POINTS = 2500
 LEAST_POWER = 0.05
 LEAST_STRENGTH = 0.2
+LEAST_CYCLES = 8
+"""Of a period that another one hides."""
 CALENDAR = {"day": DAY, "week": 7 * DAY, "year": int(365.2425 * DAY)}
 
 
@@ -21,7 +24,7 @@ class Period:
 
     Attributes:
         nanoseconds: Its length.
-        strength: Autocorrelation at this lag after the trend is taken off, in ``[-1, 1]``.
+        strength: Autocorrelation at this lag after the trend is taken off, and waves that hide it, in ``[-1, 1]``.
         power: Share of the variance that a sine of this period takes, in ``[0, 1]``.
     """
 
@@ -62,19 +65,25 @@ def find_periods(times: np.ndarray, values: np.ndarray, step: int) -> list[Perio
         # Means of neighbours mirror faster waves into periods of a few points, which the other view shows right.
         found += _peaks(stamps, part, least=5 if i < len(views) - 1 else 2)
     grid, length = _grid(times, values, step)
-    correlation = _autocorrelation(grid)
+    whole = _autocorrelation(grid)
     # The calendar first, since what lies close to one of its cycles is that cycle.
     candidates = [*(x for x in CALENDAR.values() if 2 * step <= x), *found]
     periods: dict[int, Period] = {}
     for candidate in candidates:
         lag = round(candidate / length)
+        correlation = whole
         if not 2 <= lag <= len(correlation) // (2 if candidate in CALENDAR.values() else 4):
             continue
         # The correlation must peak there, too; the peak of a long period is broad in the spectrum.
-        near = max(1, round(0.15 * lag))
-        best = lag - near + int(np.argmax(correlation[lag - near : lag + near + 1]))
-        if abs(best * length - candidate) > max(0.5 * length, 0.02 * candidate):
-            continue
+        best = _peak(correlation, lag)
+        slack = max(0.5 * length, 0.02 * candidate)
+        if abs(best * length - candidate) > slack or correlation[best] < LEAST_STRENGTH:
+            # Another wave of its own may hide it, which is then taken off.
+            rest = _without_others(grid, length, candidate, found)
+            correlation = whole if rest is None else _autocorrelation(rest)
+            best = _peak(correlation, lag)
+            if rest is None or abs(best * length - candidate) > slack:
+                continue
         strength = float(correlation[best])
         power = max(_power(*view, candidate) for view in views)
         # A cycle of the calendar need not be a sine, but some harmonic of it must be there.
@@ -129,8 +138,7 @@ def _power(times: np.ndarray, values: np.ndarray, period: float) -> float:
     """Share of the variance that a sine takes."""
     seconds = elapsed(times) / 1e9
     rest = _detrended(seconds, values)
-    angle = 2 * np.pi * seconds / (period / 1e9)
-    waves = np.stack([np.sin(angle), np.cos(angle)], axis=1)
+    waves = _waves(seconds, [period / 1e9])
     solution, *_ = np.linalg.lstsq(waves, rest, rcond=None)
     total = float((rest**2).sum())
     return 1 - float(((rest - waves @ solution) ** 2).sum()) / total if total else 0.0
@@ -167,6 +175,45 @@ def _autocorrelation(grid: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore", divide="ignore"):
         result = both / np.sqrt(np.maximum(early, 0) * np.maximum(late, 0))
     return np.where(pairs >= 8, np.nan_to_num(result), 0.0)
+
+
+def _peak(correlation: np.ndarray, lag: int) -> int:
+    """The lag of the highest autocorrelation near another."""
+    near = max(1, round(0.15 * lag))
+    return lag - near + int(np.argmax(correlation[lag - near : lag + near + 1]))
+
+
+def _without_others(grid: np.ndarray, length: int, period: int, found: list[int]) -> np.ndarray | None:
+    """What is left without the waves of other periods, if a wave of this one is most of it; else None.
+
+    Harmonics and multiples are a part of the period, and so is what the span cannot tell from it.
+    """
+    span = len(grid) * length
+    if period > span / LEAST_CYCLES:  # what wanders has long waves by chance
+        return None
+    others = [
+        other
+        for other in found
+        if abs(1 / other - 1 / period) > 3 / span
+        and min(abs(ratio - round(ratio)) for ratio in (other / period, period / other)) > 0.02
+    ]
+    seen = np.flatnonzero(~np.isnan(grid))
+    if not others:
+        return None
+    rest = grid.copy()
+    waves = _waves(seen * length, others)
+    solution, *_ = np.linalg.lstsq(waves, grid[seen], rcond=None)
+    rest[seen] -= waves @ solution
+    own = _waves(seen * length, [period])
+    solution, *_ = np.linalg.lstsq(own, rest[seen], rcond=None)
+    left = float(((rest[seen] - own @ solution) ** 2).sum())
+    return rest if left < 0.5 * float((rest[seen] ** 2).sum()) else None
+
+
+def _waves(times: np.ndarray, periods: Sequence[float]) -> np.ndarray:
+    """Sine and cosine of each period, ``[N, 2 periods]``."""
+    angles = [2 * np.pi * times / period for period in periods]
+    return np.stack([wave for angle in angles for wave in (np.sin(angle), np.cos(angle))], axis=1)
 
 
 def _stands_out(correlation: np.ndarray, lag: int) -> bool:

@@ -89,6 +89,36 @@ def test_periods_of_steps_that_vary_in_length_are_as_strong_as_they_are(tmp_path
     assert max(each.strength for each in found) == pytest.approx(np.corrcoef(y[k:], y[:-k])[0, 1], abs=0.03)
 
 
+@pytest.mark.parametrize(("other", "size"), [(12.42, 7), (29.5, 10), (37, 8)])
+def test_two_waves_do_not_hide_each_other(tmp_path, other, size):
+    hours = np.arange(3000)
+    y = 10 * np.sin(2 * np.pi * hours / 24) + size * np.sin(2 * np.pi * hours / other)
+    y += np.random.default_rng(0).normal(size=3000)
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=3000, freq="h"), "y": y})
+    found = audit(write(tmp_path, frame), {}).series[0].periods
+    assert sorted(round(each.nanoseconds / 3.6e12, 1) for each in found) == pytest.approx(sorted([24, other]), abs=0.1)
+
+
+def test_no_period_is_found_in_what_wanders():
+    times = np.arange(2000) * 3600 * 10**9
+    for seed in range(20):
+        walk = np.random.default_rng(seed).normal(size=2000).cumsum()
+        assert find_periods(times, walk, 3600 * 10**9) == []
+
+
+def test_codes_at_both_ends_and_several_outliers(make_panel):
+    y = np.random.default_rng(0).normal(100, 1, 600)
+    y[50:60], y[200:210] = -999, 9999
+    found = audit_series(make_panel(y), 0, periods=False)
+    assert found.outliers == 20
+    assert [each.split(" far")[0] for each in found.findings] == ["-999 stands 10 times", "9999 stands 10 times"]
+    y = np.random.default_rng(0).normal(100, 1, 600)
+    y[[5, 90, 300, 400]] = 1e4, 2e4, 3e4, 4e4
+    assert audit_series(make_panel(y), 0, periods=False).outliers == 4
+    y[:500] = -999
+    assert audit_series(make_panel(y), 0, periods=False).findings[0].startswith("-999 stands 500 times far")
+
+
 def test_a_fast_wave_of_a_long_series_has_no_mirror(tmp_path):
     y = np.sin(2 * np.pi * np.arange(3000) / 3.7) + 0.1 * np.random.default_rng(0).normal(size=3000)
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=3000, freq="h"), "y": y})
