@@ -164,19 +164,17 @@ def check_rows(
                 remedy="complete or drop the row",
             )
     for name, column in columns.numbers.items():
-        infinite = np.isinf(column)
-        if infinite.any():
-            raise InputError(
-                f"column {name!r} holds an infinite value", where=_place(source, rows, int(infinite.argmax()))
-            )
-        large = np.abs(column) > LARGEST
-        if large.any():
-            row = int(large.argmax())
-            raise InputError(
-                f"column {name!r} holds {column[row]:g}, beyond the largest number that can be used, {LARGEST:g}",
-                where=_place(source, rows, row),
-                remedy="correct it, list it under data.missing if it means a missing value, or use a larger unit",
-            )
+        # In passes that copy nothing, and pass over what is missing.
+        if max(np.fmax.reduce(column, initial=0.0), -np.fmin.reduce(column, initial=0.0)) <= LARGEST:
+            continue
+        row = int((np.abs(column) > LARGEST).argmax())
+        if np.isinf(column[row]):
+            raise InputError(f"column {name!r} holds an infinite value", where=_place(source, rows, row))
+        raise InputError(
+            f"column {name!r} holds {column[row]:g}, beyond the largest number that can be used, {LARGEST:g}",
+            where=_place(source, rows, row),
+            remedy="correct it, list it under data.missing if it means a missing value, or use a larger unit",
+        )
 
 
 def number_series(

@@ -211,6 +211,8 @@ def _merged(panel: Panel, same: np.ndarray, how: How, covariates: How | None = N
 
 def with_static(panel: Panel, names: list[str], path: Path) -> Panel:
     """Take covariates that are the same all along a series from its rows."""
+    if not names:
+        return panel
     group = _series(panel)
     numbers, categories = dict(panel.numbers), dict(panel.categories)
     static_numbers, static_categories = {}, {}
