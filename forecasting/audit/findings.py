@@ -16,6 +16,7 @@ from forecasting.series.style import write_times
 MINUTE = DAY // 1440
 BLOCKS = 60
 LEAST_BLOCK = 8
+NEIGHBOURS = 8  # changes on either side of a shift that it is compared with, too
 SHIFT = 8.0  # times the usual change from block to block
 LONG = 24  # usual steps of irregular times without a row, that are said
 FAR = 3.0  # times the range of nearly all values
@@ -214,8 +215,8 @@ def _level_shift(times: np.ndarray, values: np.ndarray) -> tuple[int, float, flo
         blocks = values[: count * size].reshape(count, size)
         there = (~np.isnan(blocks)).sum(axis=1) >= size // 2
         level = np.array([np.nanmedian(block) if good else np.nan for block, good in zip(blocks, there, strict=True)])
-    steps = np.abs(np.diff(level))
-    steps = steps[~np.isnan(steps)]
+    changes = np.abs(np.diff(level))
+    steps = changes[~np.isnan(changes)]
     usual = np.median(steps) if len(steps) else 0.0
     if not usual > 0:
         return None
@@ -224,8 +225,10 @@ def _level_shift(times: np.ndarray, values: np.ndarray) -> tuple[int, float, flo
         before, after = level[k - 3 : k], level[k : k + 3]
         if np.isnan(before).any() or np.isnan(after).any():
             continue
-        # All three blocks on one side lie beyond all three of the other, by far more than levels usually change.
+        # All three blocks on one side lie beyond all three of the other, by far more than levels usually change, there
+        # too: what grows changes more and more.
         jump = min(after) - max(before) if after.mean() > before.mean() else min(before) - max(after)
-        if jump > SHIFT * usual and (best is None or jump > best[0]):
+        around = changes[max(0, k - NEIGHBOURS) : k + NEIGHBOURS - 1]
+        if jump > SHIFT * max(usual, np.nanmedian(around)) and (best is None or jump > best[0]):
             best = (jump, k, float(np.median(before)), float(np.median(after)))
     return None if best is None else (int(times[best[1] * size]), best[2], best[3])

@@ -73,6 +73,13 @@ def test_a_level_that_shifts_at_once_is_told_from_a_trend(make_panel):
     assert audit_series(make_panel(noise), 0, periods=False).findings == ()
 
 
+def test_growth_is_no_level_shift(make_panel):
+    for seed in range(10):
+        noise = np.random.default_rng(seed).normal(1, 0.1, 1500)
+        found = audit_series(make_panel(100 * np.exp(0.003 * np.arange(1500)) * noise), 0, periods=False)
+        assert not any("level shifts" in each for each in found.findings)
+
+
 def write(tmp_path, frame, name="f.csv"):
     frame.to_csv(tmp_path / name, index=False)
     return tmp_path / name
