@@ -146,8 +146,10 @@ def _numbers(column: pd.Series, source: Source, stated: dict[str, Any]) -> np.nd
         return None  # which may be forecast as a target stated, but is none by itself
     values = numbers_of(pd.Series(distinct, dtype="string"), source.dialect, tuple(stated.get("missing", ())))
     rows = np.append(values, np.nan)[codes]
-    # Some texts may be mistakes, which reading names: few different ones, or in few rows.
-    if not np.isfinite(values).any() or (np.isinf(values).mean() > 0.1 and np.isinf(rows).mean() > 0.1):
+    # Some texts may be mistakes, which reading names: few among the different ones, or one or two in few rows.
+    wrong = np.isinf(values)
+    few = wrong.mean() <= 0.1 or (wrong.sum() <= 2 and np.isinf(rows).mean() <= 0.1)
+    if not np.isfinite(values).any() or not few:
         return None
     values = rows
     return np.where(np.isinf(values), np.nan, values)

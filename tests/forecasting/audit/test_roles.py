@@ -248,6 +248,12 @@ def test_a_few_texts_among_numbers_make_no_category(tmp_path):
         read_panel(tmp_path / "f.csv", **found.data)
 
 
+def test_numbers_with_many_texts_among_them_are_names(tmp_path):
+    invoices = [f"C{i}" if i % 12 == 0 else str(489_400 + i // 4) for i in range(60)]
+    found = roles(tmp_path, pd.DataFrame({"date": STAMPS, "Invoice": invoices, "y": values()}))
+    assert "Invoice" in found.data["categorical"]
+
+
 def test_units_that_all_numbers_of_a_column_have(tmp_path):
     frame = pd.DataFrame({
         "time": STAMPS, "temp": [f"{v:.1f} °C" for v in values()], "rain": [f"{i % 3} mm" for i in range(60)],
