@@ -138,10 +138,8 @@ def _power(times: np.ndarray, values: np.ndarray, period: float) -> float:
     """Share of the variance that a sine takes."""
     seconds = elapsed(times) / 1e9
     rest = _detrended(seconds, values)
-    waves = _waves(seconds, [period / 1e9])
-    solution, *_ = np.linalg.lstsq(waves, rest, rcond=None)
     total = float((rest**2).sum())
-    return 1 - float(((rest - waves @ solution) ** 2).sum()) / total if total else 0.0
+    return 1 - float((_without_waves(rest, seconds, [period / 1e9]) ** 2).sum()) / total if total else 0.0
 
 
 def _detrended(seconds: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -201,19 +199,17 @@ def _without_others(grid: np.ndarray, length: int, period: int, found: list[int]
     if not others:
         return None
     rest = grid.copy()
-    waves = _waves(seen * length, others)
-    solution, *_ = np.linalg.lstsq(waves, grid[seen], rcond=None)
-    rest[seen] -= waves @ solution
-    own = _waves(seen * length, [period])
-    solution, *_ = np.linalg.lstsq(own, rest[seen], rcond=None)
-    left = float(((rest[seen] - own @ solution) ** 2).sum())
+    rest[seen] = _without_waves(grid[seen], seen * length, others)
+    left = float((_without_waves(rest[seen], seen * length, [period]) ** 2).sum())
     return rest if left < 0.5 * float((rest[seen] ** 2).sum()) else None
 
 
-def _waves(times: np.ndarray, periods: Sequence[float]) -> np.ndarray:
-    """Sine and cosine of each period, ``[N, 2 periods]``."""
+def _without_waves(values: np.ndarray, times: np.ndarray, periods: Sequence[float]) -> np.ndarray:
+    """What the best waves of some periods leave of values, ``[N]``."""
     angles = [2 * np.pi * times / period for period in periods]
-    return np.stack([wave for angle in angles for wave in (np.sin(angle), np.cos(angle))], axis=1)
+    waves = np.stack([wave for angle in angles for wave in (np.sin(angle), np.cos(angle))], axis=1)  # [N, 2 periods]
+    solution, *_ = np.linalg.lstsq(waves, values, rcond=None)
+    return values - waves @ solution
 
 
 def _stands_out(correlation: np.ndarray, lag: int) -> bool:
