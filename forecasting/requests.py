@@ -259,7 +259,9 @@ def time_columns(times: np.ndarray, panel: Panel) -> dict[str, np.ndarray]:
     if len(panel.time_columns) == 1:
         return {panel.time_columns[0]: write_times(times, panel.style)}
     formats = split_format(panel.style.format, len(panel.time_columns))
-    parts = [write_times(times, replace(panel.style, format=each)) for each in formats]
+    styles = [replace(panel.style, format=each, span=None) for each in formats]
+    styles[-1] = replace(styles[-1], span=panel.style.span)
+    parts = [write_times(times, style) for style in styles]
     return dict(zip(panel.time_columns, parts, strict=True))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forecasting.series.clock import DAY, HOUR, clock
+from forecasting.series.clock import DAY, HOUR, clock, local_moments
 from forecasting.series.panel import Panel
 from forecasting.series.style import write_times
 
@@ -32,14 +32,23 @@ def find_clock(panel: Panel, *, zone_stated: bool) -> tuple[list[str], str | Non
     found = _lost_hours(panel, own, step.nanoseconds)
     if not panel.style.aware:
         followed = [zone for zone in ZONES if _is_followed(own, zone, step.nanoseconds)]
+        if followed and len(panel.ids) > 1:  # by all series
+            everywhere = np.unique(panel.times[~panel.absent] if len(panel.absent) else panel.times)
+            followed = [zone for zone in followed if not _shown_never(everywhere, zone).any()]
         if followed:
             found.append(f"the clock of the file is changed as in {followed[0]}: state it, or another zone of its rule")
             return found, followed[0]
     habits = _habits(times, panel.values[panel.rows(0)])
     if habits is not None:
         kind = "times are in UTC" if panel.style.aware else "the clock of the file is never changed"
-        found.append(f"{kind}, but habits follow daylight saving as in {habits}")
+        found.append(f"{kind}, but habits follow daylight saving as in {habits} or another zone of its rule")
     return found, habits if panel.style.aware else None
+
+
+def _shown_never(wall: np.ndarray, zone: str) -> np.ndarray:
+    """Which times lie in an hour that the clock of a zone leaves out, boolean ``[N]``."""
+    pieces = clock(zone, int(wall.min()) - DAY, int(wall.max()) + DAY)
+    return pieces.local(local_moments(wall, pieces)) != wall
 
 
 def _is_followed(wall: np.ndarray, zone: str, step: int) -> bool:

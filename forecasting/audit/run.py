@@ -120,7 +120,7 @@ def audit(path: Path, stated: dict[str, Any]) -> FileAudit:
     return FileAudit(
         path=str(path),
         data=data,
-        rows=int(sum(each.rows + each.duplicates for each in series)) // (len(series) if _is_wide(data) else 1),
+        rows=panel.read,
         dialect=_dialect(source),
         notes=panel.notes,
         remarks=tuple(roles.remarks),
@@ -153,10 +153,6 @@ def _is_half_clock(panel: Panel) -> bool:
     own = panel.times[~panel.absent] if len(panel.absent) else panel.times
     hours = np.unique(panel.clock().local(own) % DAY // HOUR)
     return "%H" in panel.style.format and hours.tolist() == list(range(1, 13))
-
-
-def _is_wide(data: dict[str, Any]) -> bool:
-    return data.get("layout") == "wide"
 
 
 def _dialect(source: Source) -> str:
@@ -204,5 +200,7 @@ def sizes(found: FileAudit) -> tuple[int, int]:
         horizon, lookback = 12, 36
     else:
         horizon, lookback = 4, 12
-    usual = float(np.quantile(lengths, 0.75))  # the shorter ones are forecast by what is learned from the longer ones
+    # Half of all rows are in series as long or longer: shorter ones are forecast by what is learned from these.
+    ordered = np.sort(lengths)
+    usual = float(ordered[np.searchsorted(np.cumsum(ordered), 0.5 * ordered.sum())])
     return max(1, min(lookback, math.floor(0.35 * usual))), max(1, min(horizon, math.floor(0.15 * usual)))

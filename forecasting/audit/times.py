@@ -13,6 +13,7 @@ from common.errors import InputError
 from forecasting.series.forms import recognise
 from forecasting.series.orders import date_orders
 from forecasting.series.parts import components
+from forecasting.series.spans import split_spans
 from forecasting.series.style import UNITS, UNREAD, TimeStyle, pattern_of, read_times
 from forecasting.series.tables import Source
 
@@ -83,10 +84,17 @@ def _stamps(sample: pd.DataFrame, stated: dict[str, Any]) -> list[str]:
     if not dates:
         return []
 
-    def rank(name: str) -> tuple[bool, int, int]:
-        lowered = name.strip().lower()
+    most = max(sample[name].nunique() for name in dates)
+
+    def rank(name: str) -> tuple[bool, bool, int, int]:
+        lowered, distinct = name.strip().lower(), sample[name].nunique()
         hint = next((i for i, word in enumerate(TIME_NAMES) if lowered == word), len(TIME_NAMES))
-        return (_of_days(dates[name]), -sample[name].nunique(), hint)
+        return (
+            2 * distinct < most,
+            _of_days(dates[name]),
+            -distinct,
+            hint,
+        )  # of fewer, some are when rows were written
 
     best = min(dates, key=rank)
     if not _of_days(dates[best]):
@@ -146,6 +154,8 @@ def form_of(column: pd.Series, name: str, zone: str | None, form: str | None = N
     texts = distinct_texts(column)
     if texts.empty:
         return None
+    spans = split_spans(texts)
+    texts = texts if spans is None else spans[0]
     clocks = texts.str.fullmatch(_CLOCK_OF_POINTS if words_of(name) & CLOCK_WORDS else _CLOCK)
     if max(clocks.mean(), texts.str.fullmatch(_CLOCK).mean()) > 0.9:  # reading names those that are none
         return "%H:%M"

@@ -77,7 +77,8 @@ def load_columns(
     """
     style = _style(source, time, time_format, timezone)
     # What pyarrow reads on its own it reads several times faster.
-    plain = source.dialect is not None and len(time) == 1 and style.iso and not style.hour24 and "%d" in style.format
+    plain = source.dialect is not None and len(time) == 1 and style.iso and "%d" in style.format
+    plain = plain and not style.hour24 and style.span is None
     try:
         return _load(source, text, numbers, time, style, missing, plain_times=plain and not style.offset, plain=True)
     except NotANumber:

@@ -42,7 +42,7 @@ _SEPARATOR_STATED = re.compile(r"\ufeff?\"?sep=(.)\"?\r?\n", re.IGNORECASE)
 GROUPS = re.compile("(?<=\\d)[ \u00a0\u202f\u2009'\u2019](?=\\d{3}(?!\\d))")  # blanks and apostrophes by thousands
 _TIME_WORDS = {
     "ds", "time", "timestamp", "time stamp", "date", "datetime", "date_time", "date time", "date/time", "datum", "zeit",
-    "uhrzeit", "year",
+    "uhrzeit", "year", "_time", "time_period",
 }  # fmt: skip
 HEAD = 30  # rows among which the heading is looked for
 LEAST_GROUPED = 5  # different numbers that may be grouped by points, before it is asked
@@ -235,13 +235,17 @@ def _check_heading(heading: list[str], rows: list[list[str]], path: Path, line: 
 
 
 def _place_of_heading(records: list[tuple[int, list[str]]], width: int) -> int:
-    """The first row as wide as the table; of several that may be it, the first that names a time."""
+    """The row as wide as the table that names the columns.
+
+    Of several it is the first that names a time, else the first before the rows that has the most different names.
+    """
     wide = [i for i, (_, fields) in enumerate(records) if len(fields) == width][:HEAD]
     for i in wide:
         cells = [cell.strip().lower() for cell in records[i][1]]
         if _TIME_WORDS & set(cells) and not any(_NUMBER.match(cell) or _TIME.match(cell) for cell in cells):
             return i
-    return wide[0]
+    before = wide[: 1 + _lines_of_units([fields for _, fields in records[wide[0] + 1 :]])]
+    return max(before, key=lambda i: len({cell.strip() for cell in records[i][1]} - {""}))
 
 
 def _all_of(words: int, records: list[tuple[int, list[str]]]) -> bool:
@@ -250,24 +254,32 @@ def _all_of(words: int, records: list[tuple[int, list[str]]]) -> bool:
 
 
 def _lines_of_units(rows: list[list[str]]) -> int:
-    """Lines below the heading with neither time nor number where all others have them: units, and how values arose."""
+    """Lines below the heading that have no time where the rows have one: units, and what else is told of the columns.
+
+    The last of them has words for a time or texts where the rows have numbers, and no number.
+    """
     width = min(map(len, rows), default=0)
     if rows and all(_FIELD_WIDTHS.match(cell.strip()) for cell in rows[0]):
         return 1
-    for count in range(min(3, len(rows) - 3), 0, -1):
-        first, rest = rows[:count], rows[count:]
-        times = [j for j in range(width) if all(_digits(fields[j]) >= 4 for fields in rest)]
-        numbers = [j for j in range(width) if all(_NUMBER.match(_bare(fields[j])) for fields in rest)]
-        if not times or not numbers:
-            continue
-        if all(
-            all(_digits(fields[j]) < 2 for j in times)
-            and any(fields[j].strip() not in MISSING for j in numbers)
-            and not any(_NUMBER.match(_bare(cell)) for cell in fields)
-            for fields in first
-        ):
-            return count
-    return 0
+    rest = rows[min(HEAD, len(rows) // 2) :]
+    dated = [j for j in range(width) if rest and all(_digits(fields[j]) >= 4 for fields in rest)]
+    numbers = [j for j in range(width) if _holds_numbers([fields[j] for fields in rest])]
+    times = [j for j in dated if j not in numbers] or dated[:1]
+    numbers = [j for j in numbers if j not in times]
+    if not times or not numbers:
+        return 0
+    untimed = itertools.takewhile(lambda fields: all(_digits(fields[j]) < 2 for j in times), rows[: len(rows) - 3])
+    said = [
+        any(fields[j].strip() not in MISSING for j in (*times, *numbers))
+        and not any(_NUMBER.match(_bare(fields[j])) for j in numbers)
+        for fields in untimed
+    ]
+    return len(said) - said[::-1].index(True) if True in said else 0
+
+
+def _holds_numbers(cells: list[str]) -> bool:
+    there = [cell for cell in cells if cell.strip() not in MISSING]
+    return bool(there) and all(_NUMBER.match(_bare(cell)) for cell in there)
 
 
 def _signs(rows: list[list[str]]) -> tuple[str, ...]:

@@ -9,9 +9,10 @@ from typing import Literal
 import pandas as pd
 
 from common.errors import InputError
-from forecasting.series.clock import clock_names, fixed_offset
+from forecasting.series.clock import DAY, clock_names, fixed_offset
 from forecasting.series.orders import is_sorted, undecided
 from forecasting.series.parts import format_of, interval_of
+from forecasting.series.spans import Span, split_spans
 from forecasting.series.style import (
     CLOCK_NAME,
     OFFSET,
@@ -23,6 +24,7 @@ from forecasting.series.style import (
     offsets_of,
     parts_of,
     pattern_of,
+    read_times,
 )  # fmt: skip
 
 MONTHS = (
@@ -71,6 +73,15 @@ def recognise(
     numbered = _numbered(texts, names, stated, orders, zone)
     if numbered is not None:
         return numbered
+    spans = split_spans(texts)
+    if spans is not None:
+        begins, ends, separator, words = spans
+        style = recognise(begins, names=names, stated=stated, orders=orders, zone=zone)
+        late = bool(ends.str.contains(hour_24(style.format)).any())
+        lengths = read_times(ends, replace(style, hour24=late)) - read_times(begins, style)
+        lengths = set((lengths - 1) % DAY + 1 if words else lengths)  # a time of day alone may be on the next day
+        if style.unit is None and len(lengths) == 1 and min(lengths) > 0:
+            return replace(style, span=Span(separator, int(min(lengths)), words, late))
     plain, style = texts, TimeStyle()
     if stated is None:
         plain, style = _without_clock_names(texts, style, zone)

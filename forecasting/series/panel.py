@@ -33,6 +33,7 @@ class Panel:
         static_categories: Texts that are the same all along a series.
         repeats: ``int64 [series]``, rows of each series that were merged into another of the same time.
         absent: Boolean ``[rows]``, rows that the file lacks, at the times of gaps in regular series; empty without any.
+        read: Rows of the file.
         notes: What was done with rows that are not as they should be, one sentence each.
     """
 
@@ -50,6 +51,7 @@ class Panel:
     static_categories: dict[str, Coded] = field(default_factory=dict)
     repeats: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     absent: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    read: int = 0
     notes: tuple[str, ...] = ()
 
     def rows(self, series: int) -> slice:

@@ -26,6 +26,7 @@ from forecasting.series.tidy import (
     resampled,
     with_static,
     without_duplicates,
+    without_open_start,
 )  # fmt: skip
 
 Layout = Literal["long", "wide"]
@@ -139,6 +140,7 @@ def read_panel(
         times=moment,
         values=columns.numbers[values[0]] if layout == "long" else np.zeros(0),
         steps=(),
+        read=len(moment),
         time_columns=times,
         style=replace(columns.style, zone=timezone or columns.style.zone),
         numbers={name: columns.numbers[name].astype(np.float32) for name in taken if name not in categorical},
@@ -150,6 +152,7 @@ def read_panel(
         panel = melted(panel, [columns.numbers[name] for name in values], notes)
     del columns, codes, moment
     panel = with_static(panel, [covariates[name] for name in static], path)
+    panel = without_open_start(panel, notes)
     if resample is not None:
         panel = resampled(panel, resample, how, notes)
         return replace(panel, repeats=np.zeros(len(panel.ids), dtype=np.int64), notes=tuple(notes))

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from forecasting.series.clock import DAY, HOUR, MINUTE, SECOND, clock, local_moments
+from forecasting.series.spans import Span, beginnings
 
 PIVOT = 50  # years of two digits from it on are of the last century
 UNREAD = np.iinfo(np.int64).min  # stands for a time that cannot be read
@@ -53,6 +54,7 @@ class TimeStyle:
             clock changes has more of them, or fewer.
         hour24: Whether midnight is written as 24:00 of the day before.
         zulu: What stands for an offset of zero where ``offset`` is ``Z``; some write `` UTC``.
+        span: How ends are written, where times are spans whose beginning counts.
         kind: Type of the column in Parquet that is no text, else None.
     """
 
@@ -69,6 +71,7 @@ class TimeStyle:
     interval: int = 0
     hour24: bool = False
     zulu: str = "Z"
+    span: Span | None = None
     kind: str | None = None
 
     @property
@@ -122,6 +125,7 @@ def read_times(texts: pd.Series, style: TimeStyle) -> np.ndarray:
     if style.interval:
         return _read_intervals(texts, style)
     texts = texts.str.strip()
+    texts = beginnings(texts, style.span.separator) if style.span else texts
     if style.zulu != "Z":
         texts = texts.str.replace(ZULU, "Z", regex=True)
     later = np.zeros(len(texts), dtype=np.int64)
@@ -217,6 +221,7 @@ def _months_of_quarters(texts: pd.Series, form: str) -> tuple[pd.Series, str]:
 
 def stated_offsets(texts: pd.Series, style: TimeStyle) -> np.ndarray:
     """Offsets from UTC that times state, nanoseconds ``int64 [N]``; zero where there is none."""
+    texts = beginnings(texts, style.span.separator) if style.span else texts
     if style.offset == "name":
         offsets = texts.str.extract(CLOCK_NAME, expand=False).map(dict(style.clocks))
         return offsets.fillna(0).to_numpy(dtype=np.int64)
@@ -248,7 +253,12 @@ def write_times(times: np.ndarray, style: TimeStyle) -> np.ndarray:
         ``[N]``: texts; integers or floats where times are numbers; timestamps for Parquet.
     """
     distinct, place = np.unique(times, return_inverse=True)  # the horizon of many series is the same
-    return _write(distinct, style)[place]
+    texts = _write(distinct, style)
+    if style.span is not None:
+        separator, length, words, hour24 = style.span
+        ends = _write(distinct + length, replace(style, hour24=hour24))
+        texts = texts + separator + np.array([" ".join(end.split(" ")[-words:]) for end in ends], dtype=object)
+    return texts[place]
 
 
 def split_format(form: str, columns: int) -> list[str]:

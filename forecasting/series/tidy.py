@@ -66,6 +66,20 @@ def melted(panel: Panel, channels: list[np.ndarray], notes: list[str]) -> Panel:
     )
 
 
+def without_open_start(panel: Panel, notes: list[str]) -> Panel:
+    """Leave out rows before the first value of each series that has one: it does not exist yet."""
+    if not np.isnan(panel.values[panel.starts[:-1]]).any():
+        return panel
+    rows = len(panel.values)
+    first = np.minimum.reduceat(np.where(np.isnan(panel.values), rows, np.arange(rows)), panel.starts[:-1])
+    first = np.where(first < panel.starts[1:], first, panel.starts[:-1])
+    early = np.arange(rows) < np.repeat(first, np.diff(panel.starts))
+    if not early.any():
+        return panel
+    notes.append(f"{count(int(early.sum()), 'row')} before the first value of their series left out")
+    return panel.where(~early)
+
+
 def resampled(panel: Panel, step: str, how: How, notes: list[str]) -> Panel:
     """Bring all rows to the beginning of the step they fall into, and one value of those there.
 

@@ -160,6 +160,14 @@ AUDITS = {
     "steps that no grid explains": (
         "ds,y\n" + "".join(f"2024-{m:02d}-{d:02d},{m + d}\n" for m in range(1, 13) for d in (1, 15)), (),
     ),
+    "rows before the first value": (csv(hourly().assign(y=lambda f: f["y"].where(f.index > 20))), ()),
+    "times written as spans": (
+        "time;y\n" + "".join(f"{20 + i // 24}.03.2021 {i % 24}:00 - {i % 24}:30;{i % 24}\n" for i in range(60)), (),
+    ),
+    "lines that tell of the columns, below their names": (
+        "Title,Rate\nUnits,Percent\nPublished,04-Jan-2023\n"
+        + "".join(f"{i:02d}-Jan-2018,0.78{i}\n" for i in range(1, 25)), (),
+    ),
     "rows at the end without a value": (csv(hourly().assign(y=lambda f: f["y"].where(f.index < 48))), ()),
     "a series without a name": (changed(40, "unique_id", "", unique_id="a"), ()),
     "a constant series": (csv(hourly().assign(y=3)), ()),
@@ -191,7 +199,9 @@ def check(name, done):
 
 RUNS = {
     "series too short for the horizon": (csv(hourly(6)), "", None),
-    "no value in the training part": (csv(hourly(60).assign(y=lambda f: f["y"].where(f.index > 50))), "", None),
+    "no value in the training part": (
+        csv(hourly(60).assign(y=lambda f: f["y"].where((f.index == 0) | (f.index > 50)))), "", None,
+    ),
     "two times asked for at once": (csv(hourly(60)), "", "ds\n2024-01-03 13:00:00\n2024-01-03 13:00:00\n"),
     "times between the steps of a resampled run": (
         csv(hourly(480)), "  resample: 1d\n", "ds\n2024-01-21 13:00:00\n",

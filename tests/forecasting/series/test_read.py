@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from common.errors import InputError
+from forecasting.requests import time_columns
 from forecasting.series.read import read_panel
 from forecasting.series.steps import grid
 from forecasting.series.style import write_times
@@ -266,9 +267,9 @@ def test_days_without_events_sum_to_zero_and_days_of_an_outage_are_gaps(tmp_path
     panel = read(write(tmp_path, metered.to_csv(index=False)), resample="1d", how="sum")
     np.testing.assert_array_equal(panel.values, [24, 24, 2, np.nan, np.nan, 14, 24, 24, 24, 24])
     assert "2 steps with fewer values than the others" in panel.notes
-    metered.loc[metered.index[:16], "y"] = np.nan
+    metered.loc[metered.index[24:40], "y"] = np.nan
     panel = read(write(tmp_path, metered.to_csv(index=False)), resample="1d", how="sum")
-    assert panel.values[0] == 8
+    assert panel.values[1] == 8
     assert "3 steps with fewer values than the others" in panel.notes
 
 
@@ -449,7 +450,55 @@ def test_lines_that_end_with_a_carriage_return_and_zeros_at_the_end(tmp_path):
 
 def test_a_first_row_without_values_is_no_line_of_units(tmp_path):
     panel = read(write(tmp_path, "ds,y\n2024-01-01,NA\n" + "".join(f"2024-01-0{i},{i}\n" for i in range(2, 8))))
-    np.testing.assert_array_equal(panel.values, [np.nan, 2, 3, 4, 5, 6, 7])
+    np.testing.assert_array_equal(panel.values, [2, 3, 4, 5, 6, 7])
+    assert panel.notes == ("1 row before the first value of their series left out",)
+
+
+def test_rows_before_the_first_value_of_a_series_are_left_out_and_counted(tmp_path):
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=6), "a": [np.nan, 1, np.nan, 3, 4, np.nan]})
+    frame["b"], frame["c"] = [1.0, 2, 3, 4, 5, 6], np.nan
+    panel = read(write(tmp_path, frame.to_csv(index=False)), layout="wide", channels=["a", "b", "c"])
+    assert np.diff(panel.starts).tolist() == [5, 6, 6]
+    np.testing.assert_array_equal(panel.values[:5], [1, np.nan, 3, 4, np.nan])
+    assert panel.read == 6
+    assert panel.notes == ("1 row before the first value of their series left out",)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("21.03.2021 22:00 - 21.03.2021 23:00", "21.03.2021 23:00 - 22.03.2021 00:00"),
+        ("2021-03-01T22:00Z/2021-03-01T23:00Z", "2021-03-01T23:00Z/2021-03-02T00:00Z"),
+        ("2021-03-01 22:00 - 23:00", "2021-03-01 23:00 - 24:00"),
+        ("3/21/2021 10:00 PM to 3/21/2021 11:00 PM", "3/21/2021 11:00 PM to 3/22/2021 12:00 AM"),
+        ("2021-03-01 -- 2021-03-08", "2021-03-08 -- 2021-03-15"),
+    ],
+)
+def test_times_that_are_spans_count_from_their_beginning_and_come_back_as_spans(tmp_path, first, second):
+    panel = read(write(tmp_path, f"time;y\n{first};1\n{second};2\n"), time="time")
+    assert panel.times[1] - panel.times[0] == (7 * 24 if "--" in first else 1) * 3600 * 10**9
+    assert write_times(panel.times, panel.style).tolist() == [first, second]
+
+
+def test_spans_of_two_columns(tmp_path):
+    rows = "2021-03-01,22:00 - 23:00,1\n2021-03-01,23:00 - 00:00,2\n"
+    panel = read(write(tmp_path, "day,hours,y\n" + rows), time=["day", "hours"])
+    back = time_columns(panel.times, panel)
+    assert back["day"].tolist() == ["2021-03-01"] * 2
+    assert back["hours"].tolist() == ["22:00 - 23:00", "23:00 - 00:00"]
+
+
+def test_what_is_told_of_the_columns_below_their_names_is_passed_over(tmp_path):
+    told = "Title,Rate,Index\nDescription,AUD/USD; see notes,Weighted\nUnits,USD,Index\n,,\n"
+    told += "Published,04-Jan-2023,04-Jan-2023\n"
+    told += "Id,1234567,7654321\nSeries ID,FXRUSD,FXRTWI\nNotes,,\n"
+    rows = "".join(f"{i:02d}-Jan-2018,0.78{i},64.{i}\n" for i in range(1, 25))
+    panel = read(write(tmp_path, "F11.1  EXCHANGE RATES\n" + told + rows), time="Title", layout="wide")
+    assert panel.ids == ("Rate", "Index")
+    assert panel.values[0] == 0.781
+    assert panel.notes == (
+        "1 line before the heading passed over", "7 lines of units below the heading passed over",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["forecast", "lo-80", "hi-97.5", "model"])
