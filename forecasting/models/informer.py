@@ -14,16 +14,15 @@ from common.blocks import DecoderBlock, Distil, EncoderBlock, FeedForward
 from common.stacks import Encoder
 from forecasting.encodings import future_features, history_features
 from forecasting.inputs import Inputs
-from forecasting.models.ridge import LinearPath
+from forecasting.models.floor import Floor
 from forecasting.normalise import last_observed, spread
-from forecasting.period import PeriodTable
 from forecasting.windows import Batch, Windows
 
 
 class Informer(nn.Module):
     """Period table and ridge floor, plus gated attention.
 
-    The forecast is ``table(future) + ridge(history - table) + gate * spread * attention``. Table and ridge are
+    The forecast is ``table(future) + linear(history - table) + gate * spread * attention``. Table and linear map are
     set in closed form; the gate starts at zero, so training starts from the floor, and the weights kept are
     the best on validation, those of the start among them.
 
@@ -35,8 +34,8 @@ class Informer(nn.Module):
         patch: Rows in a token.
         factor: ProbSparse constant.
         dropout: Probability of dropping a feature in training.
-        period_table: Whether to learn a table over the day, week or year.
-        linear: Whether to have the ridge path; without it the forecast starts from the last value.
+        period_table: Whether to try a table over the day, week or year, and to learn it.
+        linear: Whether to have the linear path; without it the forecast starts from the last value.
     """
 
     def __init__(
@@ -54,9 +53,7 @@ class Informer(nn.Module):
     ) -> None:
         super().__init__()
         self.patch = min(patch, inputs.lookback)
-        self.use_table, self.use_linear = period_table, linear
-        self.period = PeriodTable(learned=period_table)
-        self.linear = LinearPath(inputs.lookback, inputs.horizon)
+        self.floor = Floor(inputs, period_table=period_table, linear=linear, learned=True)
         self.inlet = nn.Linear(self.patch * inputs.history, dim)
         blocks: list[EncoderBlock | Distil] = []
         for layer in range(layers):
@@ -79,8 +76,7 @@ class Informer(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Forecast ``[B, H]``."""
-        rest = self.period.remove(batch)
-        floor = self.linear(rest) + self.period(batch.future_phases)
+        floor, rest = self.floor(batch)
         last, scale = last_observed(rest.values, rest.observed), spread(rest.values, rest.observed)
         memory, real, times = self._encode(history_features(rest, (rest.values - last) / scale), rest)
         asked = self.request(future_features(batch))  # [B, H, dim]
@@ -90,11 +86,8 @@ class Informer(nn.Module):
         return floor + self.gate * scale * self.out(decoded).squeeze(-1)
 
     def solve(self, training: Windows, validation: Windows) -> None:
-        """Set the table to the mean of each phase, then the ridge path to its solution on what remains."""
-        if self.use_table:
-            self.period.solve(training)
-        if self.use_linear:
-            self.linear.solve(training, validation, prepare=self.period.remove)
+        """Set the floor to its solution on the training windows."""
+        self.floor.solve(training, validation)
 
     def _encode(self, rows: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """Tokens ``[B, S, dim]`` of the lookback, which of them are real ``[B, S]``, and their times ``[B, S]``."""

@@ -10,7 +10,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from common.errors import ConfigError
 from forecasting.inputs import Inputs
 from forecasting.models import MODELS, build
-from forecasting.models.ridge import PENALTIES, ridge_weights
+from forecasting.models.linear import PENALTIES, ridge_weights
 from forecasting.requests import following
 from forecasting.series.clock import clock
 from forecasting.series.steps import infer_step
@@ -130,8 +130,6 @@ class TestEveryModel:
         made = build(kind, Inputs(lookback=LOOKBACK, horizon=HORIZON), settings).eval()
         made.solve(windows(0, 320), windows(320, 400))
         open_up(made)
-        if hasattr(made, "linear"):
-            made.linear.bias.zero_()
         batch = first(windows(0, 150))
         moved = batch._replace(values=(3.0 * batch.values + 7.0) * batch.observed)
         torch.testing.assert_close(made(moved), 3.0 * made(batch) + 7.0, atol=2e-4, rtol=2e-4)
@@ -164,15 +162,15 @@ def test_ridge_is_the_solution_of_scikit_learn():
     x = torch.randn(200, 6, generator=generator, dtype=torch.float64) + 3
     y = x @ torch.randn(6, 2, generator=generator, dtype=torch.float64) + torch.randn(200, 2, generator=generator)
     check_x, check_y = x[:50] + 0.1, y[:50]
-    weight, bias = ridge_weights([(x[:120], y[:120]), (x[120:], y[120:])], [(check_x, check_y)], 6, 2)
-    unit = float(x.var(dim=0, unbiased=False).mean())
+    weight, error = ridge_weights([(x[:120], y[:120]), (x[120:], y[120:])], [(check_x, check_y)], 6, 2)
+    unit = float(x.square().mean())
     errors = {}
     for penalty in PENALTIES:
-        reference = SklearnRidge(alpha=penalty * unit * 200).fit(x, y)
+        reference = SklearnRidge(alpha=penalty * unit * 200, fit_intercept=False).fit(x, y)
         errors[penalty] = (np.square(reference.predict(check_x) - check_y.numpy()).sum(), reference)
-    best = min(errors.values(), key=lambda pair: pair[0])[1]
+    least, best = min(errors.values(), key=lambda pair: pair[0])
     np.testing.assert_allclose(weight.T, best.coef_, rtol=1e-6)
-    np.testing.assert_allclose(bias, best.intercept_, rtol=1e-6)
+    np.testing.assert_allclose(error, least / 100, rtol=1e-6)
 
 
 def test_seasonal_naive_finds_the_day_and_repeats_it_by_time(make_panel):
@@ -224,11 +222,11 @@ def test_the_period_table_holds_the_mean_of_each_phase(make_panel):
     windows = Windows(rows, *found, lookback=30, horizon=6, batch_size=64)
     made = build("ridge", Inputs(lookback=30, horizon=6), {})
     made.solve(windows, windows)
-    which, bins = made.period.cycle.tolist()
+    which, bins = made.floor.period.cycle.tolist()
     assert (which, bins) == (1, 168)  # 70 days are ten weeks
     clock = (np.arange(1680) + 5 + 3 * 24) % 168  # 1 January 1970 was a Thursday
     expected = [values[clock == hour].mean() for hour in range(168)]
-    np.testing.assert_allclose(made.period.table[:168], expected, atol=1e-5)
+    np.testing.assert_allclose(made.floor.period.table[:168], expected, atol=1e-5)
 
 
 def test_unknown_models_and_settings_are_refused():
