@@ -19,7 +19,7 @@ class Evaluation:
     """Errors on scaled values.
 
     Attributes:
-        scores: ``mae``, ``rmse``, and ``coverage-80`` and the like in percent, over all observed targets; NaN
+        scores: ``mae``, ``mse``, ``rmse``, and ``coverage-80`` and the like in percent, over all observed targets; NaN
             where none is observed.
         losses: Mean absolute error at each origin time, the series averaged, ``[T]`` in order of time.
         by_horizon: Mean absolute error at each step ahead, ``[H]``.
@@ -67,7 +67,8 @@ def evaluate(
     seconds = time.perf_counter() - started
 
     total = int(seen.sum()) or math.nan
-    scores = {"mae": error.sum() / total, "rmse": float(np.sqrt(np.square(error).sum() / total))}
+    mse = float(np.square(error).sum() / total)
+    scores = {"mae": error.sum() / total, "mse": mse, "rmse": math.sqrt(mse)}
     for level, width in zip(forecaster.levels, forecaster.widths.numpy(), strict=True):
         scores[f"coverage-{level:g}"] = 100 * float(((error <= width) & seen).sum()) / total
     return Evaluation(

@@ -12,7 +12,6 @@ from forecasting.models.linear import LinearPath
 from forecasting.period import PeriodTable
 from forecasting.windows import Batch, Windows
 
-
 LEAST_GAIN = 0.01
 """Share of the squared error on validation that the table must save to be kept: the simpler floor is the safer one."""
 
