@@ -92,6 +92,11 @@ class SplitConfig(Config):
         return self
 
 
+def _check_heads(dim: int, heads: int) -> None:
+    if dim % (2 * heads):
+        raise ValueError(f"dim must be a multiple of 2 * heads = {2 * heads}, for pairs of rotary features")
+
+
 class InformerConfig(Config):
     """Settings of the attention model, and the learning rate that suits it."""
 
@@ -108,8 +113,7 @@ class InformerConfig(Config):
 
     @model_validator(mode="after")
     def _heads_divide(self) -> InformerConfig:
-        if self.dim % (2 * self.heads):
-            raise ValueError(f"dim must be a multiple of 2 * heads = {2 * self.heads}, for pairs of rotary features")
+        _check_heads(self.dim, self.heads)
         return self
 
 
@@ -135,6 +139,44 @@ class TCNConfig(Config):
     learning_rate: PositiveFloat = 5e-3
 
 
+class TransformerConfig(Config):
+    """Settings of the baseline of full attention, and the learning rate that suits it."""
+
+    kind: Literal["transformer"] = "transformer"
+    dim: PositiveInt = 64
+    heads: PositiveInt = 4
+    layers: PositiveInt = 2
+    patch: PositiveInt = 8
+    dropout: Rate = 0.0
+    period_table: bool = True
+    learning_rate: PositiveFloat = 1e-3
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> TransformerConfig:
+        _check_heads(self.dim, self.heads)
+        return self
+
+
+class LSTMAConfig(Config):
+    """Settings of the recurrent baseline with attention, and the learning rate that suits it."""
+
+    kind: Literal["lstma"] = "lstma"
+    dim: PositiveInt = 64
+    layers: PositiveInt = 1
+    dropout: Rate = 0.0
+    period_table: bool = True
+    learning_rate: PositiveFloat = 5e-3
+
+
+class DLinearConfig(Config):
+    """Settings of the trained linear baseline, and the learning rate that suits it."""
+
+    kind: Literal["dlinear"] = "dlinear"
+    kernel: PositiveInt = 25
+    period_table: bool = True
+    learning_rate: PositiveFloat = 1e-3
+
+
 class RidgeConfig(Config):
     """Settings of the linear baseline; its penalty is chosen on validation."""
 
@@ -149,7 +191,15 @@ class SeasonalNaiveConfig(Config):
 
 
 ModelConfig = Annotated[
-    InformerConfig | LSTMConfig | TCNConfig | RidgeConfig | SeasonalNaiveConfig, Field(discriminator="kind")
+    InformerConfig
+    | TransformerConfig
+    | LSTMConfig
+    | LSTMAConfig
+    | TCNConfig
+    | DLinearConfig
+    | RidgeConfig
+    | SeasonalNaiveConfig,
+    Field(discriminator="kind"),
 ]
 
 

@@ -12,19 +12,26 @@ from torch import nn
 
 from common.errors import ConfigError
 from forecasting.inputs import Inputs
+from forecasting.models.dlinear import DLinear
 from forecasting.models.informer import Informer
 from forecasting.models.lstm import LSTM
+from forecasting.models.lstma import LSTMA
+from forecasting.models.normalised import Normalised
 from forecasting.models.ridge import Ridge
 from forecasting.models.seasonal_naive import SeasonalNaive
 from forecasting.models.tcn import TCN
+from forecasting.models.transformer import Transformer
 
-MODELS: dict[str, type[nn.Module]] = {
-    "informer": Informer,
+WHOLE: dict[str, type[nn.Module]] = {"informer": Informer, "ridge": Ridge, "seasonal-naive": SeasonalNaive}
+NETWORKS: dict[str, type[nn.Module]] = {
+    "dlinear": DLinear,
     "lstm": LSTM,
-    "ridge": Ridge,
-    "seasonal-naive": SeasonalNaive,
+    "lstma": LSTMA,
     "tcn": TCN,
+    "transformer": Transformer,
 }
+"""Networks of baselines, which :class:`Normalised` makes models of."""
+MODELS = tuple(sorted({*WHOLE, *NETWORKS}))
 
 
 def build(kind: str, inputs: Inputs, settings: dict[str, Any]) -> nn.Module:
@@ -41,6 +48,10 @@ def build(kind: str, inputs: Inputs, settings: dict[str, Any]) -> nn.Module:
     if kind not in MODELS:
         raise ConfigError(f"there is no model {kind!r}", where="model.kind", remedy=f"one of {', '.join(MODELS)}")
     try:
-        return MODELS[kind](inputs, **settings)
+        if kind in WHOLE:
+            return WHOLE[kind](inputs, **settings)
+        table = {name: settings[name] for name in ("period_table",) if name in settings}
+        network = NETWORKS[kind](inputs, **{name: value for name, value in settings.items() if name not in table})
+        return Normalised(network, **table)
     except TypeError as error:
         raise ConfigError(f"the settings do not belong to {kind}: {error}", where="model") from error

@@ -1,4 +1,4 @@
-"""LSTM baseline: a recurrent encoder (Hochreiter & Schmidhuber 1997) with a direct multi-horizon head."""
+"""LSTM baseline with direct multi-horizon output (Wen et al. 2017)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from torch import Tensor, nn
 from forecasting.encodings import future_features, history_features
 from forecasting.inputs import Inputs
 from forecasting.models.head import DirectHead
-from forecasting.normalise import last_observed, spread
-from forecasting.period import PeriodTable
-from forecasting.windows import Batch, Windows
+from forecasting.windows import Batch
 
 
 class LSTM(nn.Module):
@@ -20,32 +18,14 @@ class LSTM(nn.Module):
         dim: Width of the state.
         layers: Number of layers.
         dropout: Probability of dropping a feature between layers in training.
-        period_table: Whether to take off, and add again, a learned table over the day, week or year.
     """
 
-    def __init__(
-        self,
-        inputs: Inputs,
-        *,
-        dim: int = 64,
-        layers: int = 1,
-        dropout: float = 0.0,
-        period_table: bool = True,
-    ) -> None:
+    def __init__(self, inputs: Inputs, *, dim: int = 64, layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
-        self.use_table = period_table
-        self.period = PeriodTable(learned=period_table)
         self.encoder = nn.LSTM(inputs.history, dim, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
         self.head = DirectHead(dim, inputs)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Forecast ``[B, H]``."""
-        rest = self.period.remove(batch)
-        last, scale = last_observed(rest.values, rest.observed), spread(rest.values, rest.observed)
-        states, _ = self.encoder(history_features(rest, (rest.values - last) / scale))  # [B, L, dim]
-        return self.period(batch.future_phases) + last + scale * self.head(states[:, -1], future_features(batch))
-
-    def solve(self, training: Windows, validation: Windows) -> None:  # noqa: ARG002 - the signature of all models
-        """Start the table from the mean of each phase."""
-        if self.use_table:
-            self.period.solve(training)
+    def forward(self, batch: Batch, values: Tensor) -> Tensor:
+        """``[B, L]`` to ``[B, H]``."""
+        states, _ = self.encoder(history_features(batch, values))  # [B, L, dim]
+        return self.head(states[:, -1], future_features(batch))

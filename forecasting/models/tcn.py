@@ -10,9 +10,7 @@ from torch.nn.functional import pad
 from forecasting.encodings import future_features, history_features
 from forecasting.inputs import Inputs
 from forecasting.models.head import DirectHead
-from forecasting.normalise import last_observed, spread
-from forecasting.period import PeriodTable
-from forecasting.windows import Batch, Windows
+from forecasting.windows import Batch
 
 
 class TCN(nn.Module):
@@ -23,7 +21,6 @@ class TCN(nn.Module):
         dim: Number of channels.
         kernel: Width of a kernel.
         dropout: Probability of dropping a channel's value in training.
-        period_table: Whether to take off, and add again, a learned table over the day, week or year.
     """
 
     def __init__(
@@ -33,30 +30,20 @@ class TCN(nn.Module):
         dim: int = 32,
         kernel: int = 3,
         dropout: float = 0.0,
-        period_table: bool = True,
     ) -> None:
         super().__init__()
-        self.use_table = period_table
-        self.period = PeriodTable(learned=period_table)
         # Two convolutions a level reach 2 (kernel - 1) (2^levels - 1) rows back.
         levels = max(1, math.ceil(math.log2(inputs.lookback / (2 * (kernel - 1)) + 1)))
         self.inlet = nn.Linear(inputs.history, dim)
         self.levels = nn.ModuleList(_Level(dim, kernel, 2**level, dropout) for level in range(levels))
         self.head = DirectHead(dim, inputs)
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Forecast ``[B, H]``."""
-        rest = self.period.remove(batch)
-        last, scale = last_observed(rest.values, rest.observed), spread(rest.values, rest.observed)
-        rows = self.inlet(history_features(rest, (rest.values - last) / scale)).transpose(1, 2)  # [B, dim, L]
+    def forward(self, batch: Batch, values: Tensor) -> Tensor:
+        """``[B, L]`` to ``[B, H]``."""
+        rows = self.inlet(history_features(batch, values)).transpose(1, 2)  # [B, dim, L]
         for level in self.levels:
             rows = level(rows)
-        return self.period(batch.future_phases) + last + scale * self.head(rows[:, :, -1], future_features(batch))
-
-    def solve(self, training: Windows, validation: Windows) -> None:  # noqa: ARG002 - the signature of all models
-        """Start the table from the mean of each phase."""
-        if self.use_table:
-            self.period.solve(training)
+        return self.head(rows[:, :, -1], future_features(batch))
 
 
 class _Level(nn.Module):

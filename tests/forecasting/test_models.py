@@ -8,6 +8,7 @@ import torch
 from sklearn.linear_model import Ridge as SklearnRidge
 
 from common.errors import ConfigError
+from forecasting.covariates import fit_covariates
 from forecasting.inputs import Inputs
 from forecasting.models import MODELS, build
 from forecasting.models.linear import PENALTIES, ridge_weights
@@ -19,6 +20,8 @@ from forecasting.windows import Rows, Windows, origins_within
 SMALL = {
     "informer": {"dim": 16, "heads": 2, "layers": 3, "patch": 4},
     "lstm": {"dim": 8, "layers": 2},
+    "lstma": {"dim": 8, "layers": 2},
+    "transformer": {"dim": 16, "heads": 2, "patch": 4},
     "tcn": {"dim": 8},
 }
 LOOKBACK, HORIZON = 30, 7
@@ -62,8 +65,9 @@ def open_up(made):
     with torch.no_grad():
         if hasattr(made, "gate"):
             made.gate.fill_(0.5)
-        if hasattr(made, "head"):
-            torch.nn.init.normal_(made.head.out.weight)
+        for parameter in made.parameters():
+            if parameter.requires_grad and not parameter.any():  # zero at the start
+                torch.nn.init.normal_(parameter, std=0.3)
 
 
 def first(windows):
@@ -171,6 +175,24 @@ def test_ridge_is_the_solution_of_scikit_learn():
     least, best = min(errors.values(), key=lambda pair: pair[0])
     np.testing.assert_allclose(weight.T, best.coef_, rtol=1e-6)
     np.testing.assert_allclose(error, least / 100, rtol=1e-6)
+
+
+def test_ridge_uses_what_is_known_ahead_and_the_lookback_of_the_rest(make_panel):
+    generator = np.random.default_rng(0)
+    wind, load = generator.normal(size=(2, 900)).astype(np.float32)
+    panel = make_panel(2.0 * wind + np.append(np.zeros(3), load[:-3]))  # of three rows before
+    panel = replace(panel, numbers={"wind": wind, "load": load})
+    covariates = fit_covariates(panel, past=["load"], future=["wind"], static=[], used=np.ones(900, dtype=bool))
+    inputs = Inputs(lookback=12, horizon=3, covariates=covariates)
+    found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=12, horizon=3)
+    rows = inputs.rows(panel, np.zeros(1), np.ones(1))
+    windows = Windows(rows, *found, lookback=12, horizon=3, batch_size=1000)
+    made = build("ridge", inputs, {})
+    made.solve(windows, windows)
+    batch = next(iter(windows))
+    assert (made(batch) - batch.target).abs().max() < 0.05
+    blind = made(batch._replace(future_covariates=torch.zeros_like(batch.future_covariates)))
+    assert (blind - batch.target).abs().mean() > 1
 
 
 def test_seasonal_naive_finds_the_day_and_repeats_it_by_time(make_panel):
