@@ -307,10 +307,11 @@ def noise(count=400, seed=0):
     return 100 + 2 * np.random.default_rng(seed).standard_normal(count)
 
 
-def test_a_series_that_begins_after_the_training_part_spoils_nothing(farview_forecast, tmp_path, caplog):
+def test_series_that_begin_late_or_never_spoil_nothing(farview_forecast, tmp_path, caplog):
     late = np.where(np.arange(400) < 300, np.nan, 1e8 * noise(seed=1))
-    _, table = fitted(farview_forecast, tmp_path, hourly(a=noise(), b=late))
-    assert "1 of 2 series have no value in their training part, and are left out: b" in caplog.text
+    _, table = fitted(farview_forecast, tmp_path, hourly(a=noise(), b=late, c=np.full(400, np.nan)))
+    assert "1 of 3 series have no value in their training part, and are left out: c" in caplog.text
+    assert "c" not in set(table["unique_id"])
     width = (table["hi-95"] - table["lo-95"])[table["unique_id"] == "a"]
     assert ((width > 4) & (width < 16)).all()  # 3.92 standard deviations of 2, and some
     assert table["forecast"][table["unique_id"] == "b"].between(0.9e10, 1.1e10).all()
