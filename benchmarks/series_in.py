@@ -34,7 +34,7 @@ panel = read_panel(path)
 split = split_rows(panel, validation=0.15, test=0.15)
 rows = Rows(panel, **dict(zip(("centre", "scale"), training_scale(panel, split.validation))))
 found = origins_within(panel, panel.starts[:-1], split.validation, lookback=168, horizon=24)
-windows = Windows(rows, *found, lookback=168, horizon=24, batch_size=256, shuffle_seed=0)
+windows = Windows(rows, *found, lookback=168, horizon=24, batch_size=256)
 assert len(panel.values) == count
 """
 FRAME = """
@@ -106,7 +106,7 @@ def loaders(rows_total: int, series: int) -> list[dict[str, str]]:
     )  # fmt: skip
     rows = Rows(panel, centre=np.zeros(series), scale=np.ones(series))
     low, count = origins_within(panel, starts[:-1], starts[1:], lookback=LOOKBACK, horizon=HORIZON)
-    windows = Windows(rows, low, count, lookback=LOOKBACK, horizon=HORIZON, batch_size=BATCH, shuffle_seed=0)
+    windows = Windows(rows, low, count, lookback=LOOKBACK, horizon=HORIZON, batch_size=BATCH)
     phases = rows.phases(rows.times[: 50 * each])  # made beforehand, which our windows do as they go
 
     class Items(Dataset):
@@ -135,7 +135,7 @@ def loaders(rows_total: int, series: int) -> list[dict[str, str]]:
             best = max(best, batches / (time.perf_counter() - started))
         return best
 
-    ours = per_second(windows, 200)
+    ours = per_second(windows.shuffled(0, seed=0), 200)
     theirs = per_second(DataLoader(Items(), batch_size=BATCH, shuffle=True), 20)
     return [
         {

@@ -44,7 +44,8 @@ def audit(data: Path, as_json: bool, suggest: Path | None, overrides: tuple[str,
 @DATA
 @click.option("-o", "--output", "run", type=A_PATH, help="Run folder to write; runs/NAME by default, after CONFIG.")
 @SETTING
-def fit(config: Path, data: Path | None, run: Path | None, overrides: tuple[str, ...]) -> None:
+@click.option("--resume", is_flag=True, help="Go on with a training that was interrupted, kept in RUN.checkpoint.")
+def fit(config: Path, data: Path | None, run: Path | None, overrides: tuple[str, ...], resume: bool) -> None:
     """Train the model that CONFIG describes, calibrate its intervals, and write a run folder.
 
     \b
@@ -54,7 +55,7 @@ def fit(config: Path, data: Path | None, run: Path | None, overrides: tuple[str,
     from forecasting.job import load_job, run_fit
 
     run = run or Path("runs") / config.stem
-    run_fit(load_job(config, data, overrides), run)
+    run_fit(load_job(config, data, overrides), run, resume=resume)
     click.echo(run)
 
 

@@ -204,12 +204,28 @@ ModelConfig = Annotated[
 
 
 class TrainingConfig(Config):
-    """How networks are trained; what has a closed form does not use it."""
+    """How networks are trained; what has a closed form does not use it.
+
+    Attributes:
+        steps: Most optimiser steps.
+        batch_size: Windows in a batch.
+        weight_decay: Of AdamW.
+        warmup: Share of the steps over which the learning rate rises.
+        clip: Largest norm of the gradient.
+        accumulate: Batches whose gradients are averaged for one step.
+        precision: Of the products in training.
+        validate_every: Steps between two checks on validation.
+        patience: Checks without a better score after which training ends.
+        loss: What is made small, in training and on validation.
+    """
 
     steps: PositiveInt = 1000
     batch_size: PositiveInt = 64
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    warmup: Annotated[int, Field(ge=0)] = 50
+    warmup: Rate = 0.05
+    clip: PositiveFloat = 1.0
+    accumulate: PositiveInt = 1
+    precision: Literal["float32", "bf16"] = "float32"
     validate_every: PositiveInt = 100
     patience: PositiveInt = 5
     loss: Literal["mae", "mse"] = "mae"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from common.bundle import write_bundle
+from common.checkpoint import Checkpoint
 from common.errors import InputError
 from common.progress import log
 from common.training import TrainingRecord, log_training, seed_everything, train
@@ -113,6 +115,8 @@ def fit(
     levels: tuple[float, ...],
     training: dict[str, Any],
     seed: int,
+    checkpoint: Checkpoint | None = None,
+    resume: bool = False,
 ) -> tuple[Forecaster, FitRecord]:
     """Fit a forecaster on the training part, choosing and calibrating on the validation part.
 
@@ -124,15 +128,17 @@ def fit(
         learning_rate: Largest learning rate; None for a model in closed form.
         inputs: What the model is given.
         levels: Levels of the intervals, in percent, increasing.
-        training: ``steps``, ``batch_size``, ``weight_decay``, ``warmup``, ``validate_every``, ``patience`` and
-            ``loss``.
+        training: ``batch_size``, ``loss``, and what :func:`common.training.train` takes under the same names.
         seed: Seed of the initial weights, the order of windows and dropout.
+        checkpoint: Where to keep the state of the training.
+        resume: Whether to go on from it.
 
     Returns:
         The forecaster and how the fit went.
 
     Raises:
         InputError: If no series is long enough for a single training window.
+        UsageError: If the training to go on with is another one.
     """
     started = time.perf_counter()
     options = dict(training)
@@ -165,12 +171,13 @@ def fit(
         record = train(
             model,
             LOSSES[loss],
-            training=windows(fitting, batch_size, shuffle_seed=seed),
+            training=partial(windows(fitting, batch_size).shuffled, seed=seed),
             validation=windows(checking, every=every) if validation.total else None,
             seed=seed,
             learning_rate=learning_rate,
-            clip=1.0,
             description=kind,
+            checkpoint=checkpoint,
+            resume=resume,
             **options,
         )
         log_training(kind, record)

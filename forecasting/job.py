@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch
 from common.bundle import MANIFEST, is_run, read_bundle
 from common.config import apply_override, load_config, validate
 from common.errors import InputError, UsageError
-from common.files import atomic_folder, atomic_path, check_output, existing_file
+from common.files import atomic_folder, atomic_path, check_output, existing_file, sha256
 from common.progress import log
 from common.report.comparison import FILE, is_comparison
 from forecasting.config import AuditConfig, DataConfig, ForecastConfig, LayoutConfig, ModelConfig, period_length
@@ -81,20 +82,33 @@ def run_audit(path: Path, overrides: tuple[str, ...], *, as_json: bool, suggest:
     return json.dumps(found.as_dict(), indent=2, ensure_ascii=False) if as_json else as_text(found)
 
 
-def run_fit(job: ForecastConfig, run: Path) -> None:
+def run_fit(job: ForecastConfig, run: Path, *, resume: bool) -> None:
     """Fit the job's model and write its run folder.
 
+    The state of the training is kept beside the folder, in ``RUN.checkpoint``, until that is written.
+
+    Args:
+        job: The job.
+        run: The run folder.
+        resume: Whether to go on from a state that is kept.
+
     Raises:
-        FarviewError: If the data cannot be used or the folder not be written.
+        FarviewError: If the data cannot be used or the folder not be written, or another training is kept.
     """
+    from common.checkpoint import Checkpoint
     from forecasting.card import model_card
     from forecasting.fit import fit
 
     with atomic_folder(run, partial(is_run, kind="forecast")) as folder:
         panel, split = _prepared(job)
-        forecaster, record = fit(panel, split, seed=job.seed, **_model(job.model), **_common(job, panel, split))
+        checkpoint = Checkpoint(run.with_name(f"{run.name}.checkpoint"), _made_of(job))
+        forecaster, record = fit(
+            panel, split, seed=job.seed, checkpoint=checkpoint, resume=resume,
+            **_model(job.model), **_common(job, panel, split),
+        )  # fmt: skip
         card = model_card(forecaster, panel, split, record)
         forecaster.write(folder, data=_layout(job.data), card=card)
+    checkpoint.remove()
 
 
 def run_predict(
@@ -214,6 +228,20 @@ def load_run(run: Path) -> tuple[Forecaster, LayoutConfig]:
         step=round(spec.step_seconds * 1e9),
     )
     return forecaster, spec.data
+
+
+def _made_of(job: ForecastConfig) -> dict[str, str]:
+    """What a fit hangs on, by name: the content of the data, and all settings that matter to it."""
+    settings = job.model_dump(mode="json", exclude={"compare": True, "data": {"path"}})
+    return {
+        "farview": version("farview"),
+        "the data": sha256(job.data.path),
+        **{
+            f"{group}.{name}" if name else group: json.dumps(value)
+            for group, values in settings.items()
+            for name, value in (values.items() if isinstance(values, dict) else [("", values)])
+        },
+    }
 
 
 def _read(path: Path, layout: LayoutConfig) -> Panel:

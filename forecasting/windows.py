@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -244,7 +245,6 @@ class Windows:
         horizon: Rows from the origin on.
         batch_size: Windows in a batch.
         every: Take one window in so many.
-        shuffle_seed: Draw a new order in each pass, from this seed; None keeps the order.
     """
 
     def __init__(
@@ -257,7 +257,6 @@ class Windows:
         horizon: int,
         batch_size: int,
         every: int = 1,
-        shuffle_seed: int | None = None,
     ) -> None:
         self.rows = rows
         self.first, self.count = torch.from_numpy(first), torch.from_numpy(count)
@@ -269,24 +268,36 @@ class Windows:
         self.every = every
         self.lookback, self.horizon, self.batch_size = lookback, horizon, batch_size
         self._whole = bool((self.first - lookback >= rows.starts[:-1])[self.count > 0].all())
-        self._generator = None if shuffle_seed is None else torch.Generator().manual_seed(shuffle_seed)
 
     def __len__(self) -> int:
         return -(-self.total // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
-        order = None
-        if self._generator is not None and self.total <= MOST_SHUFFLED:
-            order = torch.randperm(self.total, generator=self._generator)
         for start in range(0, self.total, self.batch_size):
-            stop = min(start + self.batch_size, self.total)
-            if order is not None:
-                chosen = order[start:stop]
-            elif self._generator is not None:
-                chosen = torch.randint(self.total, (stop - start,), generator=self._generator)
+            yield self._gather(torch.arange(start, min(start + self.batch_size, self.total)))
+
+    def shuffled(self, start: int, *, seed: int) -> Iterator[Batch]:
+        """Batches in random order, a new one in each pass, without end.
+
+        Args:
+            start: Number of the first batch; those after it are the same wherever one starts.
+            seed: Seed of the order.
+        """
+        order = None
+        for number in itertools.count(start):
+            done, place = divmod(number, len(self))
+            begin, end = place * self.batch_size, min((place + 1) * self.batch_size, self.total)
+            if self.total > MOST_SHUFFLED:
+                chosen = np.random.default_rng((seed, number)).integers(self.total, size=end - begin)
             else:
-                chosen = torch.arange(start, stop)
-            yield self.rows.gather(*self.place(chosen), lookback=self.lookback, horizon=self.horizon, whole=self._whole)
+                if order is None or place == 0:
+                    order = np.random.default_rng((seed, done)).permutation(self.total)
+                chosen = order[begin:end]
+            yield self._gather(torch.from_numpy(chosen))
+
+    def _gather(self, chosen: Tensor) -> Batch:
+        size = {"lookback": self.lookback, "horizon": self.horizon}
+        return self.rows.gather(*self.place(chosen), **size, whole=self._whole)
 
     def place(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """Series and origin of windows by their number, ``int64 [N]`` each."""

@@ -219,8 +219,10 @@ class TrainingConfig(Config):
         batch_size: Tiles a step.
         learning_rate: Peak learning rate.
         weight_decay: Of AdamW.
-        warmup: Steps over which the learning rate rises.
+        warmup: Share of the steps over which the learning rate rises.
         clip: Largest gradient norm.
+        accumulate: Batches whose gradients are averaged for one step.
+        precision: Of the products in training.
         validate_every: Steps between validations.
         patience: Validations without improvement after which training ends.
         balance: Rare classes are drawn more often, and weighed by ``frequency ** -balance``; 0 takes all pixels alike.
@@ -230,8 +232,10 @@ class TrainingConfig(Config):
     batch_size: Annotated[int, Field(ge=1)] = 8
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     weight_decay: Annotated[float, Field(ge=0)] = 0.01
-    warmup: Annotated[int, Field(ge=0)] = 50
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.05
     clip: Annotated[float, Field(gt=0)] = 1.0
+    accumulate: Annotated[int, Field(ge=1)] = 1
+    precision: Literal["float32", "bf16"] = "float32"
     validate_every: Annotated[int, Field(ge=1)] = 100
     patience: Annotated[int, Field(ge=1)] = 10
     balance: Fraction = 0.5

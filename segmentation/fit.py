@@ -151,7 +151,7 @@ def _train_network(
     return train(
         predictor.model,
         objective,  # pyright: ignore[reportArgumentType]
-        training=TileSampler(data.grounds["train"], balance=training.balance, seed=seed, **sizes),
+        training=TileSampler(data.grounds["train"], balance=training.balance, seed=seed, **sizes).batches,
         validation=TileGrid(data.grounds["validation"], **sizes),
         steps=training.steps,
         validate_every=training.validate_every,
@@ -160,6 +160,8 @@ def _train_network(
         weight_decay=training.weight_decay,
         warmup=training.warmup,
         clip=training.clip,
+        accumulate=training.accumulate,
+        precision=training.precision,
         seed=seed,
         description=predictor.name,
     )

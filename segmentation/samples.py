@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -65,7 +66,7 @@ def load_ground(scene: Scene, box: Box, labels: NDArray[np.uint8], bands: int) -
 
 
 class TileSampler:
-    """Endless batches of random tiles, the same ones in every pass.
+    """Batches of random tiles, without end; which tiles a batch has follows from its number.
 
     A tile is drawn around a labelled pixel of a class drawn by ``pixels ** (1 - balance)``, so that neither sparse
     labels nor rare classes are missed, and is turned and mirrored at random, exactly.
@@ -105,9 +106,10 @@ class TileSampler:
         shares = np.array([len(owner) for owner, _ in self._by_class], dtype=np.float64) ** (1 - balance)
         self._shares = shares / shares.sum()
 
-    def __iter__(self) -> Iterator[Batch]:
-        draw = np.random.default_rng(self._seed)
-        while True:
+    def batches(self, start: int) -> Iterator[Batch]:
+        """Batches from the one of this number on."""
+        for number in itertools.count(start):
+            draw = np.random.default_rng((self._seed, number))
             yield _batch([self._tile_at_random(draw) for _ in range(self._batch_size)], self._statistics)
 
     def _tile_at_random(self, draw: np.random.Generator) -> tuple[dict[str, Image], NDArray[np.uint8]]:

@@ -68,7 +68,7 @@ lookback: 48
 horizon: 12
 levels: [80, 95]
 model: {kind: informer, dim: 16, heads: 2, layers: 2, patch: 6}
-training: {steps: 20, batch_size: 32, warmup: 5, validate_every: 10}
+training: {steps: 20, batch_size: 32, warmup: 0.25, validate_every: 10}
 compare:
   models:
     - {kind: informer, dim: 16, heads: 2, patch: 6}

@@ -1,5 +1,6 @@
 """The commands on real files: what they write, and what they say."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 
 from common.config import load_config
 from forecasting.config import ForecastConfig
+from forecasting.fit import LOSSES, absolute_error
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "forecast"
 
@@ -262,6 +264,31 @@ def test_an_interrupt_leaves_nothing(config, farview_forecast, tmp_path, monkeyp
     monkeypatch.setattr("forecasting.fit.train", interrupted)
     assert farview_forecast("fit", config, "-o", tmp_path / "run").exit_code == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_goes_on_where_it_was_interrupted(config, run, farview_forecast, tmp_path, monkeypatch, caplog):
+    calls = itertools.count()
+
+    def interrupted(model, batch):
+        if model.training and next(calls) == 15:  # of 20, after the check at 10
+            raise KeyboardInterrupt
+        return absolute_error(model, batch)
+
+    monkeypatch.setitem(LOSSES, "mae", interrupted)
+    arguments = ("fit", config, "-o", tmp_path / "run")
+    assert farview_forecast(*arguments).exit_code == 1
+    assert "interrupted: --resume goes on from step 10" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == ["run.checkpoint"]
+    monkeypatch.setitem(LOSSES, "mae", absolute_error)
+    other = farview_forecast(*arguments, "--resume", "--set", "model.dim=32", "--set", "training.steps=30")
+    assert other.exit_code == 2
+    assert "another one: model.dim (16, now 32), training.steps (20, now 30)" in other.stderr
+    done = farview_forecast(*arguments, "--resume")
+    assert done.exit_code == 0, done.output
+    assert "going on from step 10 of 20" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    for name in ("model.safetensors", "bundle.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (run / name).read_bytes()
 
 
 def test_a_bundle_from_elsewhere_with_missing_parts_is_refused(run, long_csv, farview_forecast, tmp_path):

@@ -1,6 +1,7 @@
 """Windows against a plain loop."""
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -109,11 +110,16 @@ def test_shuffling_is_a_permutation_that_repeats_with_its_seed(make_panel):
     found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=5, horizon=1)
 
     def passes(seed):
-        windows = Windows(rows, *found, lookback=5, horizon=1, batch_size=7, shuffle_seed=seed)
-        return [[float(v) for batch in windows for v in batch.target[:, 0]] for _ in range(2)]
+        batches = windows.shuffled(0, seed=seed)
+        return [[float(v) for batch in islice(batches, 7) for v in batch.target[:, 0]] for _ in range(2)]
 
+    windows = Windows(rows, *found, lookback=5, horizon=1, batch_size=7)
     first = passes(3)
-    assert first == passes(3)
+    assert first == passes(3) != passes(4)
+    for start in (1, 6, 7, 12):  # in the same pass, or in the next
+        later, whole = windows.shuffled(start, seed=3), islice(windows.shuffled(0, seed=3), start, None)
+        for _ in range(9):
+            assert torch.equal(next(later).target, next(whole).target)
     assert first[0] != first[1]
     assert sorted(first[0]) == sorted(first[1]) == list(range(5, 50))
 
@@ -168,11 +174,12 @@ def test_more_windows_than_can_be_shuffled_are_drawn(make_panel, monkeypatch):
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
     found = origins_within(panel, panel.starts[:-1], panel.starts[1:], lookback=3, horizon=1)
 
-    def drawn(seed):
-        windows = Windows(rows, *found, lookback=3, horizon=1, batch_size=50, shuffle_seed=seed)
-        return [float(v) for batch in windows for v in batch.target[:, 0]]
+    def drawn(seed, start=0):
+        return [float(v) for batch in islice(windows.shuffled(start, seed=seed), 8) for v in batch.target[:, 0]]
 
-    assert len(drawn(0)) == 197
+    windows = Windows(rows, *found, lookback=3, horizon=1, batch_size=50)
+    assert len(drawn(0)) == 2 * 197
+    assert drawn(0, start=5)[:50] == drawn(0)[247:297]
     assert drawn(0) == drawn(0) != drawn(1)
     assert set(drawn(0)) <= set(range(3, 200))
 
@@ -182,7 +189,7 @@ def test_a_window_costs_no_memory_before_it_is_gathered(make_panel):
     panel = make_panel(np.arange(10.0))
     rows = Rows(panel, centre=np.zeros(1), scale=np.ones(1))
     count = np.array([10**8])
-    windows = Windows(rows, np.array([3]), count, lookback=3, horizon=1, batch_size=64, shuffle_seed=0)
+    windows = Windows(rows, np.array([3]), count, lookback=3, horizon=1, batch_size=64)
     held = [value for value in vars(windows).values() if isinstance(value, torch.Tensor)]
     assert sum(tensor.numel() for tensor in held) < 10
     assert windows.place(torch.tensor([0, 10**8 - 1]))[1].tolist() == [3, 10**8 + 2]

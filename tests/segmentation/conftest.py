@@ -72,7 +72,7 @@ def config(scene):
         "split": {"train": 0.5, "validation": 0.25, "test": 0.25, "guard": 2},
         "tile": 32,
         "model": {"kind": "swin-fusion", "patch": 4, "width": 16, "primary": TINY_SWIN, "secondary": TINY_SWIN},
-        "training": {"steps": 40, "batch_size": 4, "learning_rate": 0.01, "warmup": 2, "validate_every": 20},
+        "training": {"steps": 40, "batch_size": 4, "learning_rate": 0.01, "warmup": 0.05, "validate_every": 20},
         "compare": {
             "baselines": {
                 "unet": {"kind": "unet", "encoder": "mobilenet_v2", "decoder_channels": [16, 8, 8]},
